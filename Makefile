@@ -129,6 +129,15 @@ test-daemonset: ## Run the node as the DaemonSet in images/node, which replaces 
 test-systemd: ## Run the node as a service of a Debian with systemd, in a container (root)
 	$(MAKE) test-e2e E2E=all RUN=TestSystemd_
 
+# Which kernel of Debian's, all if empty; which packages; whether to write the table of results.
+KERNEL =
+PACKAGES =
+PUBLISH =
+
+.PHONY: test-kernels
+test-kernels: build ## Run the tests with packets on the kernels of four Debians, in virtual machines (root; KERNEL=6.12 for one, PACKAGES=REGEXP and RUN=REGEXP for some, PUBLISH=1 writes hack/kernels/RESULTS.md)
+	OPENSHIFT=$(CURDIR)/$(BINARY) CGO_ENABLED=0 go run -trimpath ./hack/kernels $(if $(PACKAGES),-packages '$(PACKAGES)') $(if $(RUN),-run '$(RUN)') $(if $(PUBLISH),-publish) $(KERNEL)
+
 .PHONY: test-packages
 test-packages: packages ## Make the packages again, install, upgrade, remove and purge them in a fresh Debian (root)
 	debian=$$(hack/build-debian.sh) && \

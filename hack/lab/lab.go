@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds every single wait for the kernel.
-const patience = 10 * time.Second
+var patience = Stretch(10 * time.Second)
 
 // Config says what to build. The zero value is an IPv4 node without pods.
 type Config struct {

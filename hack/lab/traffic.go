@@ -121,7 +121,7 @@ func StartTraffic(cfg TrafficConfig, from ...*Host) *Traffic {
 		cfg.Rate = 100
 	}
 	if cfg.Timeout <= 0 {
-		cfg.Timeout = 2 * time.Second
+		cfg.Timeout = Stretch(2 * time.Second)
 	}
 	t := &Traffic{cfg: cfg, start: time.Now(), stop: make(chan struct{}), changed: make(chan struct{})}
 	t.Add(from...)

@@ -298,7 +298,7 @@ func (n *node) watchSource(pod *lab.Host, want netip.Addr) (stop func()) {
 	}
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			ctx, cancel := context.WithTimeout(n.Context(), 10*time.Second) // for a busy machine
+			ctx, cancel := context.WithTimeout(n.Context(), lab.Stretch(10*time.Second)) // for a busy machine
 			seen, err := pod.Ask(ctx, "tcp4", n.outside("tcp4"), 0)
 			cancel()
 			flows++

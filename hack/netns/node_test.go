@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +24,7 @@ import (
 )
 
 // soon bounds everything that takes a fraction of a second on an idle machine.
-const soon = process.Soon
+var soon = process.Soon
 
 // running is a node's process.
 type running = process.Node
@@ -68,12 +70,35 @@ func inWays(t *testing.T, ways []way, test func(n *node)) {
 	for _, way := range ways {
 		t.Run(way.name, func(t *testing.T) {
 			t.Parallel()
+			if way.arguments["proxy-mode"] != nil {
+				needsNewNFT(t)
+			}
 			n := newNode(t, lab.Config{IPv6: true, Pods: 2, Masquerade: true, Backend: way.iptables})
 			n.Backend, n.Arguments = way.backend, way.arguments
 			n.Configure("")
 			test(n)
 		})
 	}
+}
+
+// tooOld are the versions of nft with which kube-proxy refuses the nftables mode.
+var tooOld = regexp.MustCompile(`^nftables v(0\.|1\.0\.0 )`)
+
+// needsNewNFT skips the test where kube-proxy refuses the nftables mode; TestMode_OfAnOldNFT shows how.
+func needsNewNFT(t *testing.T) {
+	t.Helper()
+	if version := nftVersion(t); tooOld.MatchString(version) {
+		t.Skipf("kube-proxy's nftables mode needs nft 1.0.1: this is %s", version)
+	}
+}
+
+func nftVersion(t *testing.T) string {
+	t.Helper()
+	version, err := exec.CommandContext(t.Context(), "nft", "--version").Output()
+	if err != nil {
+		lab.Lacks(t, "nft --version: %v", err)
+	}
+	return strings.TrimSpace(string(version))
 }
 
 // newNode makes a node with a configuration that has what all tests need. Nothing runs yet.

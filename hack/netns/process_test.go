@@ -415,13 +415,45 @@ func TestMode_WithoutEgressSNAT(t *testing.T) {
 		return nil
 	})
 	n.Stop()
+}
 
-	n.Configure(`{proxy-mode: ["ipvs"], egress-snat: ["false"]}`)
-	n.Printed.Reset()
-	n.start()
-	if status := n.Exit(); status != 1 || !strings.Contains(n.Printed.String(), "can't use the IPVS proxier") {
-		t.Errorf("ipvs without its kernel module: status %d, want 1 and upstream's reason", status)
+// TestMode_OfAnOldNFT: the node ends, and says which nft the mode needs.
+func TestMode_OfAnOldNFT(t *testing.T) {
+	if version := nftVersion(t); !tooOld.MatchString(version) {
+		t.Skipf("hack/kernels has an nft that is too old: this is %s", version)
 	}
+	n := simpleNode(t)
+	n.Configure(`proxy-mode: ["nftables"]`)
+	n.start()
+	if status := n.Exit(); status != 1 {
+		t.Errorf("status %d, want 1", status)
+	}
+	n.Says("nft version must be v1.0.1 or later")
+}
+
+// TestMode_IPVS: the kernel has the module, as those of hack/kernels do, or the node says that it lacks it.
+func TestMode_IPVS(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, lab.Config{Pods: 2, IPv6: true, Masquerade: true})
+	n.Configure(`{proxy-mode: ["ipvs"], egress-snat: ["false"]}`)
+	if _, err := os.Stat("/proc/net/ip_vs"); err != nil {
+		n.start()
+		if status := n.Exit(); status != 1 || !strings.Contains(n.Printed.String(), "can't use the IPVS proxier") {
+			t.Errorf("ipvs without its kernel module: status %d, want 1 and upstream's reason", status)
+		}
+		return
+	}
+	n.serve(n.Outside(), whoamiPort, networks...)
+	n.serve(n.Pod(1), 80, networks...)
+	n.putWeb([]string{egressV4.String(), egressV6.String()}, allProtocols...)
+	n.start()
+	n.Says("Egress SNAT is off")
+	for _, network := range networks {
+		clusterIP := netip.AddrPortFrom(of(network, netip.MustParseAddr(webIPs[0]), netip.MustParseAddr(webIPs[1])), 80)
+		n.Sees(network, n.Pod(2), clusterIP, of(network, n.Pod(2).V4, n.Pod(2).V6))
+		n.Sees(network, n.Pod(1), n.outside(network), n.nodeIP(network)) // it is bound to nothing
+	}
+	n.Stop()
 }
 
 // TestMode_LeftoversOfAnother: what cannot be removed at the start, for other software uses a chain, is told by verify, and removed when

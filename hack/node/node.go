@@ -27,9 +27,10 @@ const (
 	// SyncPeriod is the nodes' iptablesSyncPeriod: what somebody else has broken is
 	// repaired within it.
 	SyncPeriod = 5 * time.Second
-	// Soon bounds everything that takes a fraction of a second on an idle machine.
-	Soon = time.Minute
 )
+
+// Soon bounds everything that takes a fraction of a second on an idle machine.
+var Soon = lab.Stretch(time.Minute)
 
 // Node is a host with the folder of its configuration. Its process may be started and
 // ended several times.
@@ -272,7 +273,7 @@ func (n *Node) End(signal syscall.Signal) {
 	n.Signal(signal)
 	select {
 	case <-n.ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(lab.Stretch(5 * time.Second)):
 		n.Signal(syscall.SIGQUIT) // its log says then what each goroutine waits for
 		n.Exit()
 		n.t.Fatalf("%s does not end promptly on %s", n.Name, signal)

@@ -310,7 +310,7 @@ func TestLocalAddresses_AreWhatTheNodeTakesForItself(t *testing.T) {
 // moment later.
 func (n *node) localAddressesWith(ip netip.Addr) kernel.CIDRSet {
 	n.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(lab.Stretch(10 * time.Second))
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -17,7 +17,7 @@ import (
 )
 
 // soon is within which a packet has to arrive.
-const soon = 10 * time.Second
+var soon = lab.Stretch(10 * time.Second)
 
 // steering is a lab of three nodes, in which the pod on the first has an egress IP, and connections to the
 // host outside. What the tables and routes of steering do is done by hand, in a few commands.
@@ -45,7 +45,7 @@ func onSteeredNode(t *testing.T, holder int, ports string, test func(s *steering
 			s.binding = kernel.Binding{Pod: s.pod, Protocol: kernel.TCP, EgressIP: s.egressIP}
 			// The host outside answers by the route to the egress IP alone, as others do.
 			s.run(l.Outside(), "nft", "delete", "table", "inet", "reply-to")
-			s.run(l.Outside(), "nft", fmt.Sprintf("add table inet seen; add chain inet seen in { type filter hook prerouting priority -400; }; add rule inet seen in %s saddr %s counter", s.ip(), s.pod))
+			s.run(l.Outside(), "nft", fmt.Sprintf("add table inet seen; add chain inet seen arrivals { type filter hook prerouting priority -400; }; add rule inet seen arrivals %s saddr %s counter", s.ip(), s.pod))
 			for _, node := range l.Nodes() { // as kube-proxy does
 				s.run(node, "nft", "add table inet proxy; add chain inet proxy forward { type filter hook forward priority 0; }; add rule inet proxy forward ct state invalid drop")
 			}
@@ -373,7 +373,7 @@ func TestDelete_SteeredBindingIsRemoved(t *testing.T) {
 // sends waits until a packet that the far side sends has come to the pod's node.
 func (s *steering) sends(far net.Conn) {
 	s.Helper()
-	s.run(s.Node(), "nft", fmt.Sprintf("add table inet sent; add chain inet sent in { type filter hook prerouting priority -400; }; add rule inet sent in %s daddr %s counter", s.ip(), s.pod))
+	s.run(s.Node(), "nft", fmt.Sprintf("add table inet sent; add chain inet sent arrivals { type filter hook prerouting priority -400; }; add rule inet sent arrivals %s daddr %s counter", s.ip(), s.pod))
 	if _, err := far.Write([]byte("on")); err != nil {
 		s.Fatal(err)
 	}

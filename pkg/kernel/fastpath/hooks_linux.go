@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/features"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -180,7 +181,7 @@ func load(objects *programsObjects) error {
 		_ = file.Close() // nothing was written
 	}
 	if err := loadProgramsObjects(objects, nil); err != nil {
-		if errors.Is(err, unix.EPERM) {
+		if errors.Is(err, unix.EPERM) && !limitsMemory() {
 			return fmt.Errorf("%w: %w", errRights, err)
 		}
 		return fmt.Errorf("load the programs of the fast path, which need Linux 6.6 and conntrack's functions for BPF: %w", err)
@@ -189,6 +190,12 @@ func load(objects *programsObjects) error {
 		return errors.Join(err, objects.Close())
 	}
 	return nil
+}
+
+// limitsMemory tells whether a program's maps count as locked memory, as before Linux 5.11: more than the limit is EPERM, too.
+func limitsMemory() bool {
+	version, err := features.LinuxVersionCode()
+	return err == nil && version < 5<<16|11<<8
 }
 
 // tryHook attaches a program to the loopback interface, for a moment.

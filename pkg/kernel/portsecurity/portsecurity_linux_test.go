@@ -143,7 +143,7 @@ func (n *node) arrives(far *net.UDPConn, as netip.Addr, send func() error) bool 
 	if err := send(); err != nil {
 		n.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(lab.Stretch(10 * time.Second)); time.Now().Before(deadline); {
 		_ = far.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		if _, seen, err := far.ReadFromUDPAddrPort(make([]byte, 10)); err == nil {
 			if seen.Addr().Unmap() != as {
@@ -253,7 +253,7 @@ func TestWriter_BehindTwoVLANTags(t *testing.T) {
 			if err := send(honest, unbound[family], tags...)(); err != nil {
 				t.Fatal(err)
 			}
-			for deadline := time.Now().Add(5 * time.Second); passed() == before; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); passed() == before; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("%v: a pod's own frame does not pass", tags)
 				}

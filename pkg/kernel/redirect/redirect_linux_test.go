@@ -490,7 +490,7 @@ func (b *bed) end(connections ...*lab.AskedConn) {
 		if c == nil {
 			continue // said already
 		}
-		if err := c.Ends(10 * time.Second); err != nil {
+		if err := c.Ends(lab.Stretch(10 * time.Second)); err != nil {
 			b.Errorf("a connection that goes the wrong way: %v", err)
 		}
 	}

@@ -29,6 +29,9 @@ import (
 // pods' own node, too.
 func (c *cluster) useFast(all bool) {
 	c.Helper()
+	if !fastKernel(c) {
+		c.Skip("the fast path needs Linux 6.6")
+	}
 	for _, n := range c.nodes {
 		n.inside(func() (err error) {
 			n.fast, err = fastpath.Load(klog.Background(), all)
@@ -39,6 +42,38 @@ func (c *cluster) useFast(all bool) {
 		n.restart(n.ways)
 		n.place(c.addr(c.lab.Pod(1)), c.addr(c.lab.Pod(2)))
 	}
+}
+
+// fastKernel tells whether the kernel is new enough for the fast path. TestFast_OlderKernel has all others.
+func fastKernel(t testing.TB) bool {
+	t.Helper()
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		t.Fatal(err)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
+		t.Fatal(err)
+	}
+	return major > 6 || major == 6 && minor >= 6
+}
+
+// TestFast_OlderKernel: what the log says where the kernel is too old.
+func TestFast_OlderKernel(t *testing.T) {
+	if fastKernel(t) {
+		t.Skip("this kernel is new enough: hack/kernels has older ones")
+	}
+	c := newCluster(t, kernel.IPv4, lab.Config{Nodes: 2})
+	c.nodes[0].inside(func() error {
+		path, err := fastpath.Load(klog.Background(), true)
+		if err == nil {
+			_ = path.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "Linux 6.6") {
+			t.Errorf("error: %v; want one that says which kernel the fast path needs", err)
+		}
+		return nil
+	})
 }
 
 // place tells a node's fast path where those of the pods are that run on it.
@@ -189,7 +224,7 @@ func (c *cluster) unsummed(over kernel.Family) {
 	asks := func() (sent uint64) {
 		c.Helper()
 		before := c.nodes[0].counts().Sent.Packets
-		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(lab.Stretch(5 * time.Second)))
 		_, err := conn.Write([]byte("who?"))
 		if err == nil {
 			_, err = conn.Read(make([]byte, 64))
@@ -589,7 +624,7 @@ func (c *cluster) passes(size int, from, to net.Conn) {
 	want, got := make([]byte, size), make([]byte, size)
 	_, _ = rand.Read(want)
 	go func() { _, _ = from.Write(want) }()
-	_ = to.SetReadDeadline(time.Now().Add(20 * time.Second))
+	_ = to.SetReadDeadline(time.Now().Add(lab.Stretch(20 * time.Second)))
 	if n, err := io.ReadFull(to, got); err != nil || !bytes.Equal(got, want) {
 		c.Errorf("%d bytes arrived as they were sent: %v (%v), want %d", n, bytes.Equal(got, want), err, size)
 	}
@@ -657,7 +692,7 @@ func (n *node) follow(change kernel.Change, leaving []kernel.Binding) {
 // soon fails unless something becomes so.
 func (c *cluster) soon(so func() bool) {
 	c.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			c.Fatal("it does not become so")
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -89,7 +90,7 @@ func TestWatchNeighbours_Follow(t *testing.T) {
 		}()
 		tells := func(want kernel.HardwareAddr) {
 			t.Helper()
-			deadline := time.After(5 * time.Second)
+			deadline := time.After(lab.Stretch(5 * time.Second))
 			for {
 				select {
 				case at := <-told:
@@ -147,7 +148,7 @@ func TestFollowNeighbours_EndsWhileTheKernelTells(t *testing.T) {
 			return nil
 		})
 		stacks := make([]byte, 1<<20)
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); ; time.Sleep(10 * time.Millisecond) {
 			all := string(stacks[:runtime.Stack(stacks, true)])
 			if !strings.Contains(all, "neighSubscribeAt") {
 				return

@@ -84,8 +84,8 @@ type counter struct {
 func (c *cluster) count(h *lab.Host, hook string, priority int, match string) counter {
 	c.Helper()
 	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
-	counter := counter{c, h, fmt.Sprintf("%s count c%d", family, time.Now().UnixNano())}
-	c.run(h, "nft add table %s count", family)
+	counter := counter{c, h, fmt.Sprintf("%s counted c%d", family, time.Now().UnixNano())}
+	c.run(h, "nft add table %s counted", family)
 	c.run(h, "nft add chain %s { type filter hook %s priority %d ; }", counter.chain, hook, priority)
 	c.run(h, "nft add rule %s %s counter", counter.chain, strings.ReplaceAll(match, "ip ", family+" "))
 	return counter
@@ -106,7 +106,7 @@ func (k counter) await() { k.awaitMore(0) }
 
 func (k counter) awaitMore(than int) {
 	k.c.Helper()
-	for deadline := time.Now().Add(5 * time.Second); k.packets() <= than; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); k.packets() <= than; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			k.c.Fatalf("%s: no packet more in %s", k.host.Name, k.chain)
 		}
@@ -398,7 +398,7 @@ func (c *cluster) udpFlow(pod *lab.Host, port uint16) udpFlow {
 		c.Fatal(err)
 	}
 	f.ask()
-	_ = f.server.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = f.server.SetReadDeadline(time.Now().Add(lab.Stretch(5 * time.Second)))
 	if _, f.peer, err = f.server.ReadFrom(make([]byte, 100)); err != nil {
 		c.Fatal(err)
 	}
@@ -683,7 +683,7 @@ func TestGuard_FlowWhileLeaving(t *testing.T) {
 			source.dropped(before, unsnattedCounter)
 			c.steer(nil, nil)
 			flow.ask()
-			_ = flow.server.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_ = flow.server.SetReadDeadline(time.Now().Add(lab.Stretch(5 * time.Second)))
 			_, from, err := flow.server.ReadFrom(make([]byte, 100))
 			if seen, _ := netip.ParseAddrPort(fmt.Sprint(from)); seen.Addr() != source.ip {
 				t.Errorf("%s: not bound, it is seen as %v (%v), want %s", protocol, from, err, source.ip)
@@ -833,7 +833,7 @@ func TestGuard_ForgottenDatagrams(t *testing.T) {
 			}
 			source.dropped(before, flippedCounter)
 			c.says(flow.client, "ahead")
-			_ = flow.server.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_ = flow.server.SetReadDeadline(time.Now().Add(lab.Stretch(5 * time.Second)))
 			if _, from, err := flow.server.ReadFrom(make([]byte, 100)); err != nil || from.String() != flow.peer.String() {
 				t.Errorf("%s: seen as %v (%v), want %s", protocol, from, err, flow.peer)
 			}
@@ -993,7 +993,7 @@ func (c *cluster) says(from net.Conn, text string) {
 func (c *cluster) hears(at net.Conn, text string) {
 	c.Helper()
 	heard := make([]byte, len(text))
-	_ = at.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = at.SetReadDeadline(time.Now().Add(lab.Stretch(5 * time.Second)))
 	if _, err := at.Read(heard); err != nil || !bytes.Equal(heard, []byte(text)) {
 		c.Errorf("heard %q (%v), want %q", heard, err, text)
 	}

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# usage: build-kernel.sh KERNEL
+# Makes a virtual machine's disk with the Debian that has this kernel, and with the kernel and tools of its own, in
+# _output/kernels/KERNEL, and prints that folder: disk, vmlinuz and initrd. What is there already, made by these scripts as they are, is
+# not made again. Needs root, debootstrap, mke2fs and Debian's archive.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+kernel=${1:?which kernel: 5.10, 6.1, 6.12 or 7.2}
+case ${kernel} in
+  5.10) suite=bullseye ;;
+  6.1) suite=bookworm ;;
+  6.12) suite=trixie ;;
+  7.2) suite=sid ;;
+  *)
+    echo "no Debian is known that has the kernel ${kernel}: want 5.10, 6.1, 6.12 or 7.2" >&2
+    exit 1
+    ;;
+esac
+dir=${PWD}/_output/kernels/${kernel}
+mkdir -p "${dir}"
+# Whoever else makes the same now is waited for.
+exec 9>"${dir}/lock"
+flock 9
+
+pins=$(cat hack/build-kernel.sh hack/kernels/init.sh | sha256sum)
+if [[ "$(cat "${dir}/made" 2>/dev/null)" != "${pins}" ]]; then
+  hack/install-packages.sh debootstrap:debootstrap e2fsprogs:/usr/sbin/mke2fs qemu-system-x86:qemu-system-x86_64 >&2
+  rm -rf "${dir:?}"/{root,made,disk,vmlinuz,initrd}
+  echo "making the Debian ${suite} with the kernel ${kernel}" >&2
+  debootstrap --variant=minbase --include=linux-image-cloud-amd64,initramfs-tools,kmod,procps,iptables,nftables,conntrack,ipset,iproute2,ethtool,strace \
+    "${suite}" "${dir}/root" >"${dir}/log" || { tail -n 20 "${dir}/log" >&2; exit 1; }
+  rm -rf "${dir}"/root/var/cache/apt/*.bin "${dir}"/root/var/cache/apt/archives/*.deb
+  install -m 0755 hack/kernels/init.sh "${dir}/root/sbin/init-tests"
+  cp "${dir}"/root/boot/vmlinuz-* "${dir}/vmlinuz"
+  cp "${dir}"/root/boot/initrd.img-* "${dir}/initrd"
+  mke2fs -q -t ext4 -L root -d "${dir}/root" "${dir}/disk" 2G
+  rm -r "${dir}/root"
+  echo "${pins}" >"${dir}/made"
+fi
+echo "${dir}"

@@ -1,0 +1,131 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+// plan is what the process in the virtual machine is told, in the file plan.json of its disk.
+type plan struct {
+	// Native is how long this machine takes for what [speed] does.
+	Native time.Duration
+	Runs   []testRun
+}
+
+// testRun is a binary with the tests of a package. Below the disk's top it is where its package is in the repository.
+type testRun struct{ Package, Run string }
+
+// testBinary is the name of a binary in the folder of its package.
+const testBinary = "tests"
+
+// makeDisk compiles the tests, and makes a disk of them, with the files that they read. It returns the disk's path.
+func makeDisk(ctx context.Context, output, only, tests string) (string, error) {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(output, "tests")
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	var p plan
+	for _, t := range tested {
+		if !pattern.MatchString(t.Package) {
+			continue
+		}
+		r := testRun{Package: t.Package, Run: t.Run}
+		if tests != "" {
+			r.Run = tests
+		}
+		p.Runs = append(p.Runs, r)
+		if err := compile(ctx, dir, t.Package); err != nil {
+			return "", err
+		}
+	}
+	if len(p.Runs) == 0 {
+		return "", fmt.Errorf("no package matches %q", only)
+	}
+	if err := copyFiles(dir); err != nil {
+		return "", err
+	}
+	self := filepath.Join(dir, "kernels")
+	if err := static(ctx, "go", "build", "-trimpath", "-o", self, "./hack/kernels"); err != nil {
+		return "", err
+	}
+	if p.Native, err = speedOf(ctx, self); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(p)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "plan.json"), text, 0o600)
+	}
+	if err != nil {
+		return "", err
+	}
+	disk := dir + ".disk"
+	if err := os.RemoveAll(disk); err != nil {
+		return "", err
+	}
+	return disk, command(ctx, "mke2fs", "-q", "-t", "ext4", "-L", "tests", "-d", dir, disk, "2G")
+}
+
+// compile compiles a package's tests, and copies what they read.
+func compile(ctx context.Context, dir, pkg string) error {
+	to := filepath.Join(dir, pkg)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	if err := static(ctx, "go", "test", "-trimpath", "-c", "-o", filepath.Join(to, testBinary), "./"+pkg); err != nil {
+		return err
+	}
+	err := os.CopyFS(filepath.Join(to, "testdata"), os.DirFS(filepath.Join(pkg, "testdata")))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it has none
+	}
+	return err
+}
+
+// copyFiles copies what tests need besides.
+func copyFiles(dir string) error {
+	if err := os.CopyFS(filepath.Join(dir, "images"), os.DirFS("images")); err != nil {
+		return err
+	}
+	for from, to := range map[string]string{"go.mod": "go.mod", os.Getenv("OPENSHIFT"): "openshift"} { // go.mod: see lab.LogFile
+		content, err := os.ReadFile(from)
+		if err != nil {
+			return fmt.Errorf("a file for the tests; run 'make test-kernels', which sets OPENSHIFT: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, to), content, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// static runs go so that what it makes needs no libraries, which differ in a virtual machine.
+func static(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	return finish(cmd)
+}
+
+func command(ctx context.Context, name string, args ...string) error {
+	return finish(exec.CommandContext(ctx, name, args...))
+}
+
+func finish(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return nil
+}

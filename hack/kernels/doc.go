@@ -1,0 +1,25 @@
+// Command kernels runs the tests with packets on the kernels, and with the iptables and nft, that Debian's releases have. `make
+// test-kernels` runs it.
+//
+//	go run ./hack/kernels [-packages REGEXP] [-run REGEXP] [-publish] [KERNEL...]
+//
+// Each kernel has a virtual machine, one after the other. QEMU emulates its processor, because many machines that run tests cannot
+// virtualize:
+//
+//	this process                                the virtual machine
+//	    | go test -c                        .......................................
+//	    v                                   . init.sh, from the disk of           .
+//	_output/kernels/tests -- a disk ------> .    |    hack/build-kernel.sh        .
+//	                                        .    v                                .
+//	    report <------ second serial port -- . kernels inside, from the other disk .
+//	    |                                   .    `- the tests, one package at a time .
+//	    v                                   .......................................
+//	results.json, RESULTS.md
+//
+// An emulated machine is 10 to 20 times slower. The program measures by how much, and gives tests the factor ([lab.SlownessVariable]):
+// their deadlines are as many times longer.
+//
+// results.json has the last results of each kernel, RESULTS.md is a table of it. Both are written with -publish.
+//
+// The disks are opened as snapshots: nothing that runs in a machine changes them, and nothing of a machine is left.
+package main

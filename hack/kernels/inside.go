@@ -1,0 +1,121 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// said begins each line that is a message of the process in the virtual machine. All other lines are what tests print.
+const said = "\x1ekernels "
+
+// message is what the process in the virtual machine says on its standard output.
+type message struct {
+	Machine *facts `json:",omitempty"` // the first one
+	Begin   string `json:",omitempty"` // the package whose tests print from now on
+	End     string `json:",omitempty"` // the package whose tests have ended
+	Error   string `json:",omitempty"` // what ended them, if they have not just passed
+	Done    bool   `json:",omitempty"` // the last one
+}
+
+// facts are what a virtual machine has.
+type facts struct {
+	Release, IPTables, NFT string
+	// Slowness is how many times slower it is than the machine that emulates it.
+	Slowness float64
+}
+
+// packageTime bounds the tests of a package on a machine that is not emulated.
+const packageTime = 10 * time.Minute
+
+// inside runs the tests that are on the disk at this folder.
+func inside(args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: kernels inside DIR")
+	}
+	dir, ctx := args[0], context.Background()
+	text, err := os.ReadFile(filepath.Join(dir, "plan.json"))
+	if err != nil {
+		return err
+	}
+	var p plan
+	if err := json.Unmarshal(text, &p); err != nil {
+		return err
+	}
+	f, err := findFacts(ctx, p.Native)
+	if err != nil {
+		return err
+	}
+	say(message{Machine: f})
+	for _, r := range p.Runs {
+		say(message{Begin: r.Package})
+		end := message{End: r.Package}
+		if err := r.do(ctx, dir, f.Slowness); err != nil {
+			end.Error = err.Error()
+		}
+		say(end)
+	}
+	say(message{Done: true})
+	return nil
+}
+
+func say(m message) {
+	text, err := json.Marshal(m)
+	if err == nil {
+		_, err = fmt.Printf("\n%s%s\n", said, text) // a test may leave its last line open
+	}
+	if err != nil {
+		panic(err) // nobody hears anything any more
+	}
+}
+
+func findFacts(ctx context.Context, native time.Duration) (*facts, error) {
+	took, err := speed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := &facts{Slowness: max(1, float64(took)/float64(native))}
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return nil, err
+	}
+	f.Release = unix.ByteSliceToString(name.Release[:])
+	for tool, version := range map[string]*string{"iptables": &f.IPTables, "nft": &f.NFT} {
+		out, err := exec.CommandContext(ctx, tool, "--version").Output()
+		if err != nil {
+			return nil, fmt.Errorf("%s --version: %w", tool, err)
+		}
+		if words := strings.Fields(string(out)); len(words) > 1 {
+			*version = strings.TrimPrefix(words[1], "v")
+		}
+	}
+	return f, nil
+}
+
+// mostStretch is by how much deadlines are multiplied at most. They are generous already, and what fails waits until they pass.
+const mostStretch = 20
+
+// do runs the tests of a package. What they print goes to this process's standard output.
+func (r testRun) do(ctx context.Context, dir string, slowness float64) error {
+	cmd := exec.CommandContext(ctx, "./"+testBinary, "-test.v=test2json", "-test.count=1",
+		fmt.Sprintf("-test.timeout=%.0fs", packageTime.Seconds()*slowness))
+	if r.Run != "" {
+		cmd.Args = append(cmd.Args, "-test.run="+r.Run)
+	}
+	cmd.Dir = filepath.Join(dir, r.Package)
+	cmd.Env = append(os.Environ(), "CI=true", "OPENSHIFT="+filepath.Join(dir, "openshift"), fmt.Sprintf("%s=%.1f", lab.SlownessVariable, min(slowness, mostStretch)))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
+	return cmd.Run()
+}

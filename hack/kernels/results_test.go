@@ -1,0 +1,104 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/hack/patchtool/testlog"
+)
+
+func TestTable_IsOfTheResults(t *testing.T) {
+	text, err := os.ReadFile("results.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*result
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile("RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(table(all), string(got)); diff != "" {
+		t.Errorf("RESULTS.md is not of results.json; run 'make test-kernels PUBLISH=1' (-want +got):\n%s", diff)
+	}
+}
+
+func TestTested_PackagesExist(t *testing.T) {
+	for _, p := range tested {
+		if _, err := os.Stat("../../" + p.Package); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCount_TestsWithoutParts(t *testing.T) {
+	const printed = `{"Action":"start"}
+{"Action":"run","Test":"TestA"}
+{"Action":"run","Test":"TestA/one"}
+{"Action":"pass","Test":"TestA/one"}
+{"Action":"run","Test":"TestA/two"}
+{"Action":"output","Test":"TestA/two","Output":"    a_test.go:7: lacks IP_VS\n"}
+{"Action":"skip","Test":"TestA/two"}
+{"Action":"pass","Test":"TestA"}
+{"Action":"run","Test":"TestB"}
+{"Action":"run","Test":"TestB/one"}
+{"Action":"output","Test":"TestB/one","Output":"it is wrong\n"}
+{"Action":"fail","Test":"TestB/one"}
+{"Action":"fail","Test":"TestB"}
+{"Action":"run","Test":"TestC"}
+{"Action":"run","Test":"TestC/one"}
+{"Action":"pass","Test":"TestC/one"}
+{"Action":"output","Test":"TestC","Output":"    c_test.go:9: wrong in the end\n"}
+{"Action":"fail","Test":"TestC"}
+{"Action":"run","Test":"TestHangs"}
+{"Action":"fail"}
+`
+	var events []testlog.Event
+	if err := testlog.Read(strings.NewReader(printed), func(e testlog.Event) { events = append(events, e) }); err != nil {
+		t.Fatal(err)
+	}
+	want := counts{
+		Passed: 2, Skipped: map[string]string{"TestA/two": "lacks IP_VS"},
+		Failed: map[string]string{"TestB/one": "it is wrong\n", "TestC": "    c_test.go:9: wrong in the end\n", "TestHangs": ""},
+	}
+	if diff := cmp.Diff(want, count(events)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestPublish_ReplacesTheKernel(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("hack/kernels", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*result{
+		{Kernel: "6.12", Packages: map[string]counts{"pkg/kernel/steering": {Passed: 3}, "hack/lab": {Passed: 1}}},
+		{Kernel: "5.10", Packages: map[string]counts{"pkg/kernel/steering": {Failed: map[string]string{"TestX": "words"}}}},
+		{Kernel: "6.12", Packages: map[string]counts{"pkg/kernel/steering": {Passed: 4, Skipped: map[string]string{"TestY": "no module"}}}},
+	} {
+		if r.Kernel == "5.10" {
+			r.Release = "5.10.0-32"
+		}
+		if err := publishResult(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile("hack/kernels/RESULTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| Linux 5.10 | Linux 6.12 |", "| 5.10.0-32 |", "`pkg/kernel/steering`) | 0, **1 failed** | 4, 1 skipped |", "`hack/lab`) | - | 1 |",
+		"- failed: `TestX`", "- 1 of `pkg/kernel/steering` skipped: no module"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}

@@ -1,0 +1,27 @@
+//go:build linux
+
+package lab
+
+import (
+	"os"
+	"strconv"
+	"time"
+)
+
+// SlownessVariable is the environment variable that says how many times slower this machine is than those that the tests' deadlines
+// are made for, for example one that is emulated (hack/kernels).
+const SlownessVariable = "SLOWNESS"
+
+var slowness = func() float64 {
+	factor, err := strconv.ParseFloat(os.Getenv(SlownessVariable), 64)
+	if err != nil || factor < 1 {
+		return 1
+	}
+	return factor
+}()
+
+// Stretch returns what a deadline is on this machine. It is for those that bound how long something may take; not for the time in which
+// nothing must happen, and not for a question that may have no answer.
+func Stretch(deadline time.Duration) time.Duration {
+	return time.Duration(float64(deadline) * slowness)
+}
