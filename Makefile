@@ -149,11 +149,11 @@ test-soak: build build-controlplane ## Change objects all the time, for DURATION
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
-	go run ./hack/upstreamtest tests $(BRANCH)
+	hack/test-upstream.sh $(BRANCH)
 
 .PHONY: test-identity
 test-identity: ## Compare what the patched and the unpatched proxiers write, byte for byte (BRANCH as above)
-	go run ./hack/upstreamtest identity $(BRANCH)
+	go run ./hack/upstreamtest $(BRANCH)
 
 .PHONY: cluster-up
 cluster-up: build build-controlplane ## Start the cluster of the end-to-end tests to play with, and say how (root)

@@ -24,7 +24,7 @@ import (
 const usage = `usage: patchtool COMMAND [FLAGS] [ARGUMENTS], at the top of the repository
 
   verify                 prove that the series holds on every supported branch
-  tree BRANCH            make a patched tree and print its directory
+  tree BRANCH            make a branch's tree and print its directory
   go BRANCH VERB ...     run go on our own packages, against a branch's patched tree
 
 patchtool COMMAND -h lists the flags.
@@ -82,13 +82,14 @@ func (p *project) command(ctx context.Context, arguments []string) error {
 	return errors.Join(run(ctx, flags.Args()), p.unwritten)
 }
 
-func (p *project) treeCommand(*flag.FlagSet) func(context.Context, []string) error {
+func (p *project) treeCommand(flags *flag.FlagSet) func(context.Context, []string) error {
+	unpatched := flags.Bool("unpatched", false, "without the series")
 	return func(ctx context.Context, arguments []string) error {
 		b, err := p.find(arguments, 1)
 		if err != nil {
 			return err
 		}
-		made, err := p.Tree(ctx, b, true)
+		made, err := p.Tree(ctx, b, !*unpatched)
 		if err != nil {
 			return err
 		}
