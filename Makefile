@@ -50,10 +50,6 @@ BRANCH =
 
 # Which end-to-end tests or figures, as a regular expression; all if empty.
 RUN =
-MERGE =
-DIR =
-FROM =
-TO =
 
 # Packages whose tests need network namespaces, so root.
 NETNS_PACKAGES := ./hack/lab/... ./hack/netns/... ./pkg/kernel/... ./pkg/egress/holders ./pkg/egress/pool/...
@@ -162,11 +158,11 @@ test-soak: build build-controlplane ## Change objects all the time, for DURATION
 
 .PHONY: test-upstream
 test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
-	go run ./hack/upstreamtest tests $(BRANCH)
+	hack/test-upstream.sh $(BRANCH)
 
 .PHONY: test-identity
 test-identity: ## Compare what the patched and the unpatched proxiers write, byte for byte (BRANCH as above)
-	go run ./hack/upstreamtest identity $(BRANCH)
+	go run ./hack/upstreamtest $(BRANCH)
 
 .PHONY: cluster-up
 cluster-up: build build-controlplane ## Start the cluster of the end-to-end tests to play with, and say how (root)
@@ -244,15 +240,9 @@ verify-patches: ## Prove that patches/ holds on every supported release (BRANCH=
 	go run ./hack/patchtool verify -branch='$(BRANCH)' -compile='$(COMPILE)'
 
 # VERSION is our own one elsewhere, and has a value then.
-rebased = $(if $(filter command,$(firstword $(origin VERSION))),$(VERSION),$(error give the release of Kubernetes, for example: make rebase-patches VERSION=v1.37.1))
-
 .PHONY: rebase-patches
-rebase-patches: ## Try patches/ on VERSION=v1.X.Y and write it as it is there (MERGE=1: also what had to be merged; DIR=DIR: into that folder alone)
-	go run ./hack/patchtool rebase $(if $(MERGE),$(if $(filter 1,$(MERGE)),-merge,$(error MERGE=$(MERGE): want MERGE=1 or nothing))) $(if $(DIR),-dir '$(DIR)') '$(rebased)'
-
-.PHONY: review-patches
-review-patches: ## Report in Markdown what going FROM=v1.X.Y TO=v1.X.Y means for patches/
-	@go run ./hack/patchtool review '$(FROM)' '$(TO)'
+rebase-patches: ## Make a git repository of the vendored release, or VERSION=v1.X.Y, with patches/ as commits on it
+	hack/rebase-patches.sh $(if $(filter command,$(firstword $(origin VERSION))),$(VERSION))
 
 .PHONY: verify-gofmt
 verify-gofmt: ## Check the formatting of Go code

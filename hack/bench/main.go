@@ -20,14 +20,13 @@ import (
 	"github.com/openshift/origin-node/hack/bench/flows"
 	"github.com/openshift/origin-node/hack/bench/process"
 	"github.com/openshift/origin-node/hack/bench/programming"
-	"github.com/openshift/origin-node/hack/bench/redirects"
 	"github.com/openshift/origin-node/hack/bench/scale"
 	"github.com/openshift/origin-node/hack/bench/starts"
 	"github.com/openshift/origin-node/hack/lab"
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(process.Figures(), programming.Figures(), flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.PortSecurity(), flows.FastPath(), flows.Sockets(), flows.Moves(), redirects.Figure(), failover.Figure(), scale.Figure()})
+var figures = slices.Concat(process.Figures(), []figure.Figure{programming.Figure()}, flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.PortSecurity(), flows.FastPath(), flows.Sockets(), failover.Figure(), scale.Figure()})
 
 func main() {
 	switch {

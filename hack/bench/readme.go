@@ -101,7 +101,7 @@ func (m markers) update(file, section string) error {
 }
 
 // lines are those of the picture: structures under the load of random pods, by size.
-var lines = []string{"nftables", "legacy tree", "iptables-nft tree", "linear chain"}
+var lines = []string{"nftables", "legacy tree", "iptables-nft tree"}
 
 // sizes are those of the picture, and how rows call them.
 var sizes = []struct {

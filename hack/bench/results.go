@@ -19,6 +19,8 @@ const resultsFile = "hack/bench/RESULTS.md"
 type published struct {
 	machine string
 	rows    []row
+	// settled is the text behind the table: figures that are not measured any more.
+	settled string
 }
 
 // row is a line of its table: the columns name, at, measured, middle half, target, verdict, rounds, date.
@@ -32,17 +34,15 @@ const (
 )
 
 const (
-	preamble = "# What egress SNAT costs\n\n`make bench-readme` writes this file; README.adoc says how everything is measured. A value is the median of its rounds.\n\nMachine: "
-	heading  = "\n\n| figure | at | measured | middle half | target | | rounds | date |\n|---|---|---|---|---|---|---|---|\n"
+	preamble       = "# What egress SNAT costs\n\n`make bench-readme` writes this file; README.adoc says how everything is measured. A value is the median of its rounds.\n\nMachine: "
+	heading        = "\n\n| figure | at | measured | middle half | target | | rounds | date |\n|---|---|---|---|---|---|---|---|\n"
+	settledHeading = "\n## Settled\n"
 )
 
 // load returns what RESULTS.md says; nothing if there is no such file, or it is to be measured anew. Results of
 // different machines do not go together.
 func load(here machine, anew bool) (published, error) {
 	empty := published{machine: here.String()}
-	if anew {
-		return empty, nil
-	}
 	text, err := os.ReadFile(resultsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty, nil
@@ -51,6 +51,10 @@ func load(here machine, anew bool) (published, error) {
 		return empty, err
 	}
 	p, err := parseResults(string(text))
+	if anew && err == nil {
+		empty.settled = p.settled
+		return empty, nil
+	}
 	if err == nil && p.machine != empty.machine {
 		err = fmt.Errorf("measured on another machine (%s): measure everything here, without -run", p.machine)
 	}
@@ -67,6 +71,10 @@ func parseResults(text string) (p published, err error) {
 		return p, errors.New("not in the format that -publish writes")
 	}
 	p.machine = machine
+	table, settled, remembered := strings.Cut(table, settledHeading)
+	if remembered {
+		p.settled = settledHeading + settled
+	}
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.TrimSpace(strings.Trim(line, "|\n")), "|")
 		if len(cells) != len(row{}) {
@@ -87,6 +95,7 @@ func (p published) String() string {
 	for _, r := range p.rows {
 		fmt.Fprintf(&text, "| %s |\n", strings.Join(r[:], " | "))
 	}
+	text.WriteString(p.settled)
 	return text.String()
 }
 

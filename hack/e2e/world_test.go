@@ -1,9 +1,7 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -157,19 +155,15 @@ func (w *world) newMember(name string, host *lab.Host, s settings) *member {
 // runKubelet runs pods until the test ends.
 func (w *world) runKubelet() {
 	w.Helper()
-	w.kubeletsPods = &cluster.Pods{Lab: w.Lab, Nodes: map[string]*lab.Host{}, Port: port}
-	kubelet := &cluster.Kubelet{ControlPlane: w.ControlPlane, Start: w.kubeletsPods.Start, Stop: w.kubeletsPods.Stop}
+	nodes := map[string]*lab.Host{}
 	for _, m := range w.members {
-		kubelet.Nodes = append(kubelet.Nodes, m.Name)
-		w.kubeletsPods.Nodes[m.Name] = m.Host
+		nodes[m.Name] = m.Host
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(w.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- kubelet.Run(ctx) }()
+	var end func() error
+	w.kubeletsPods, end = cluster.World{Lab: w.Lab, ControlPlane: w.ControlPlane}.RunPods(w.Context(), nodes, port)
 	w.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			w.Errorf("the kubelet: %v", err)
+		if err := end(); err != nil {
+			w.Error(err)
 		}
 	})
 }

@@ -96,17 +96,6 @@ func TestIdentity_OfBoundAndUnboundPods(t *testing.T) {
 	})
 }
 
-func TestProtocols_OnlyThoseOfTheService(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
-		n.putWeb([]string{egressV4.String()}, v1.ServicePort{Name: "udp", Port: 53, Protocol: v1.ProtocolUDP})
-		n.start()
-		n.Sees("udp4", n.Pod(1), n.outside("udp4"), egressV4)
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
-		n.holdsPlan(soon)
-	})
-}
-
 func TestIdentity_FollowsTheService(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
@@ -158,19 +147,6 @@ func TestClusterCIDR_EachIsInside(t *testing.T) {
 	})
 }
 
-// TestExclusions_ConfiguredNetworks: to them a bound pod goes as it would without us.
-func TestExclusions_ConfiguredNetworks(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.Configure(`egress-snat-exclude-cidrs: ["192.0.2.0/24"]`)
-		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
-		n.putWeb([]string{egressV4.String(), egressV6.String()})
-		n.start()
-		n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), egressV6)
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
-		n.holdsPlan(soon)
-	})
-}
-
 func TestClusterCIDR_NoneMeansNoRules(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.Configure(`cluster-cidr: ["10.128.0.0/14"]`)
@@ -197,22 +173,6 @@ func (n *node) metric(line string) {
 			err = fmt.Errorf("the metrics do not say %s", line)
 		}
 		return err
-	})
-}
-
-func TestConflict_OlderServiceWins(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4")
-		for i, name := range []string{"young", "old"} {
-			svc := service(name, []string{fmt.Sprintf("172.30.0.%d", 30+i)}, []string{fmt.Sprintf("203.0.113.%d", 30+i)})
-			svc.CreationTimestamp.Time = time.Unix(int64(2000-i), 0).UTC()
-			n.put(name+".yaml", svc, endpoints(name, svc.Spec.Ports, n.Pod(1).V4)[0])
-		}
-		n.start()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.31"))
-		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 1`)
-		n.Says(`reason="BoundByOlderService"`)
-		n.holdsPlan(soon)
 	})
 }
 

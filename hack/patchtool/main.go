@@ -24,9 +24,7 @@ import (
 const usage = `usage: patchtool COMMAND [FLAGS] [ARGUMENTS], at the top of the repository
 
   verify                 prove that the series holds on every supported branch
-  rebase VERSION         try the series on a release, and write it as it is there
-  review FROM TO         report in Markdown what a change of releases means for the series
-  tree BRANCH            make a patched tree and print its directory
+  tree BRANCH            make a branch's tree and print its directory
   go BRANCH VERB ...     run go on our own packages, against a branch's patched tree
 
 patchtool COMMAND -h lists the flags.
@@ -72,7 +70,7 @@ func (p *project) command(ctx context.Context, arguments []string) error {
 	}
 	flags := flag.NewFlagSet("patchtool "+arguments[0], flag.ContinueOnError)
 	command, known := map[string]func(*flag.FlagSet) func(context.Context, []string) error{
-		"verify": p.verifyCommand, "rebase": p.rebaseCommand, "review": p.reviewCommand, "tree": p.treeCommand, "go": p.goCommand,
+		"verify": p.verifyCommand, "tree": p.treeCommand, "go": p.goCommand,
 	}[arguments[0]]
 	if !known {
 		return fmt.Errorf("%q is not a command\n%s", arguments[0], usage)
@@ -84,13 +82,14 @@ func (p *project) command(ctx context.Context, arguments []string) error {
 	return errors.Join(run(ctx, flags.Args()), p.unwritten)
 }
 
-func (p *project) treeCommand(*flag.FlagSet) func(context.Context, []string) error {
+func (p *project) treeCommand(flags *flag.FlagSet) func(context.Context, []string) error {
+	unpatched := flags.Bool("unpatched", false, "without the series")
 	return func(ctx context.Context, arguments []string) error {
 		b, err := p.find(arguments, 1)
 		if err != nil {
 			return err
 		}
-		made, err := p.Tree(ctx, b, true)
+		made, err := p.Tree(ctx, b, !*unpatched)
 		if err != nil {
 			return err
 		}
@@ -162,20 +161,6 @@ func (p *project) release(ctx context.Context, r *scratch.Repository, tag, versi
 		return err
 	}
 	return r.Release(ctx, tag, release.Module, directories(series))
-}
-
-// apply applies a series to what is checked out, and tags the commit of each patch with the prefix and
-// its number from 0.
-func apply(ctx context.Context, r *scratch.Repository, series []member, prefix, version string) error {
-	for i, m := range series {
-		if _, err := r.Apply(ctx, m.file); err != nil {
-			return fmt.Errorf("%s on %s: %w; run 'make rebase-patches VERSION=%s'", m.Path, version, err, version)
-		}
-		if _, err := r.Git(ctx, "tag", fmt.Sprint(prefix, i)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // inScratch runs work with a temporary scratch repository.

@@ -30,17 +30,14 @@ func dryRun(t *testing.T, environment []string, arguments ...string) string {
 	return string(said)
 }
 
-// TestMake_PatchTargets fails when make takes something for an answer that nobody gave, or that means nothing.
-func TestMake_PatchTargets(t *testing.T) {
+// TestMake_RebasePatches fails when make takes our own version for a release of Kubernetes.
+func TestMake_RebasePatches(t *testing.T) {
 	for _, test := range []struct {
 		environment, arguments []string
 		want                   string
 	}{
-		{arguments: []string{"rebase-patches", "VERSION=v1.37.1", "MERGE=1", "DIR=a"}, want: "go run ./hack/patchtool rebase -merge -dir 'a' 'v1.37.1'\n"},
-		{arguments: []string{"rebase-patches", "VERSION=v1.37.1", "MERGE=0"}, want: "MERGE=0: want MERGE=1 or nothing"},
-		{environment: []string{"VERSION=4.9"}, arguments: []string{"rebase-patches"}, want: "give the release of Kubernetes, for example: make rebase-patches VERSION=v1.37.1"},
-		{environment: []string{"MERGE=1", "DIR=a", "FROM=a"}, arguments: []string{"rebase-patches", "VERSION=v1.37.1"}, want: "rebase   'v1.37.1'\n"},
-		{environment: []string{"FROM=x"}, arguments: []string{"review-patches", "TO=b"}, want: "go run ./hack/patchtool review '' 'b'\n"},
+		{arguments: []string{"rebase-patches", "VERSION=v1.38.0"}, want: "hack/rebase-patches.sh v1.38.0\n"},
+		{environment: []string{"VERSION=4.9"}, arguments: []string{"rebase-patches"}, want: "hack/rebase-patches.sh \n"},
 	} {
 		wantText(t, dryRun(t, test.environment, test.arguments...), test.want)
 	}

@@ -195,7 +195,7 @@ func (v *verification) placed(ctx context.Context, r *scratch.Repository, b bran
 	if same, err := r.Picks(ctx, vendored, applied); same || err != nil {
 		return err
 	}
-	v.fault("%s: %s: git apply puts it elsewhere than git's merge from the vendored release does, so its lines may be there twice; run 'make rebase-patches VERSION=%s MERGE=1', which gives the branch a patch of its own", b.Name, m.Path, b.Version)
+	v.fault("%s: %s: git apply puts it elsewhere than git's merge from the vendored release does, so its lines may be there twice; give the branch a patch of its own, from 'make rebase-patches VERSION=%s'", b.Name, m.Path, b.Version)
 	_, err := r.Git(ctx, "checkout", "-q", "--force", applied)
 	return err
 }
@@ -224,7 +224,7 @@ func (v *verification) rewritten(ctx context.Context, r *scratch.Repository, b b
 			v.fault("%s: git format-patch names it %s; rename it", m.Path, want)
 		}
 		if line := differs(m.content, string(content)); line > 0 {
-			v.fault("%s:%d: is not what git format-patch writes for %s; run 'make rebase-patches VERSION=%s'", m.Path, line, b.Version, b.Version)
+			v.fault("%s:%d: is not what git format-patch writes for %s; write it with that, from 'make rebase-patches VERSION=%s'", m.Path, line, b.Version, b.Version)
 		}
 	}
 	return nil

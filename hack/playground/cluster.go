@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -25,13 +24,11 @@ const (
 
 // playground is a cluster that somebody plays with.
 type playground struct {
+	cluster.World
 	dir, openshift, binaries string
-	lab                      *lab.Lab
-	control                  *cluster.ControlPlane
 	forwarder                net.Listener
 	pods                     *cluster.Pods
-	cancel                   context.CancelFunc
-	kubelet                  chan error // gives one when it has ended
+	endPods                  func() error
 }
 
 // newCluster returns when everything runs and the shop's pods do.
@@ -42,27 +39,23 @@ func newCluster(ctx context.Context, dir, openshift, binaries string) (p *playgr
 			err = errors.Join(err, p.close())
 		}
 	}()
-	p.lab, err = lab.New(ctx, lab.Config{Prefix: prefix, Nodes: 3, Control: true, IPv6: true, Masquerade: true})
+	p.World, err = cluster.NewWorld(ctx, lab.Config{Prefix: prefix, Nodes: 3, IPv6: true, Masquerade: true},
+		cluster.Config{Binaries: binaries, Dir: filepath.Join(dir, "control-plane")})
 	if err != nil {
 		return p, err
 	}
-	p.control, err = cluster.New(ctx, cluster.Config{Host: p.lab.Control(), Binaries: binaries, Dir: filepath.Join(dir, "control-plane")})
-	if err != nil {
+	if err := cluster.Serve(p.Outside(), port); err != nil {
 		return p, err
 	}
-	if err := cluster.Serve(p.lab.Outside(), port); err != nil {
-		return p, err
-	}
-	if err := p.control.Apply(ctx, "images/node/rbac.yaml"); err != nil {
-		return p, err
-	}
-	for i := range p.lab.Nodes() {
+	nodes := map[string]*lab.Host{}
+	for i, host := range p.Nodes() {
+		nodes[nodeName(i)] = host
 		if err := p.startNode(ctx, i); err != nil {
 			return p, err
 		}
 	}
-	p.startKubelet(ctx)
-	if err := p.control.Apply(ctx, "hack/playground/objects.yaml"); err != nil {
+	p.pods, p.endPods = p.RunPods(ctx, nodes, port)
+	if err := p.Apply(ctx, "hack/playground/objects.yaml"); err != nil {
 		return p, err
 	}
 	for _, name := range []string{"web", "stranger"} {
@@ -76,7 +69,7 @@ func newCluster(ctx context.Context, dir, openshift, binaries string) (p *playgr
 func (p *playground) rolledOut(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return p.control.RolledOut(ctx, "shop", name)
+	return p.RolledOut(ctx, "shop", name)
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i+1) }
@@ -88,11 +81,11 @@ func (p *playground) file(i int, name string) string {
 
 // startNode starts the node's process, which ends with the lab, and with this process.
 func (p *playground) startNode(ctx context.Context, i int) error {
-	host := p.lab.Nodes()[i]
-	if _, err := p.control.CreateNode(ctx, nodeName(i), host.V4, host.V6); err != nil {
+	host := p.Nodes()[i]
+	if _, err := p.CreateNode(ctx, nodeName(i), host.V4, host.V6); err != nil {
 		return err
 	}
-	if err := p.control.NodeKubeconfig(ctx, p.file(i, "kubeconfig"), nodeName(i), ""); err != nil {
+	if err := p.NodeKubeconfig(ctx, p.file(i, "kubeconfig"), nodeName(i), ""); err != nil {
 		return err
 	}
 	config := fmt.Sprintf(`kind: NodeConfig
@@ -120,19 +113,6 @@ proxyArguments:
 	return err
 }
 
-// startKubelet runs pods as hosts of the lab.
-func (p *playground) startKubelet(ctx context.Context) {
-	p.pods = &cluster.Pods{Lab: p.lab, Nodes: map[string]*lab.Host{}, Port: port}
-	kubelet := &cluster.Kubelet{ControlPlane: p.control, Start: p.pods.Start, Stop: p.pods.Stop}
-	for i, host := range p.lab.Nodes() {
-		kubelet.Nodes = append(kubelet.Nodes, nodeName(i))
-		p.pods.Nodes[nodeName(i)] = host
-	}
-	ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	p.kubelet = make(chan error, 1)
-	go func() { p.kubelet <- kubelet.Run(ctx) }()
-}
-
 // forward makes the API server reachable on the machine's loopback, and writes the kubeconfig for it.
 func (p *playground) forward(ctx context.Context) error {
 	var err error
@@ -148,7 +128,7 @@ func (p *playground) forward(ctx context.Context) error {
 			go p.carry(context.WithoutCancel(ctx), client)
 		}
 	}()
-	return p.control.WriteKubeconfig(ctx, p.kubeconfig(), cluster.Kubeconfig{
+	return p.WriteKubeconfig(ctx, p.kubeconfig(), cluster.Kubeconfig{
 		Server: "https://" + p.forwarder.Addr().String(), User: "player", Groups: []string{"system:masters"},
 	})
 }
@@ -158,7 +138,7 @@ func (p *playground) kubeconfig() string { return filepath.Join(p.dir, "kubeconf
 // carry carries a connection to the API server until either side ends.
 func (p *playground) carry(ctx context.Context, client net.Conn) {
 	defer client.Close()
-	server, err := p.lab.Control().DialContext(ctx, "tcp", netip.AddrPortFrom(p.lab.Control().V4, 6443).String())
+	server, err := p.Control().DialContext(ctx, "tcp", netip.AddrPortFrom(p.Control().V4, 6443).String())
 	if err != nil {
 		return // the client sees its connection end, and the API server's log says why
 	}
@@ -175,7 +155,7 @@ func (p *playground) carry(ctx context.Context, client net.Conn) {
 
 // welcome says how to use the cluster, with commands that work as they are printed.
 func (p *playground) welcome(ctx context.Context, w io.Writer) error {
-	list, err := p.control.Client().CoreV1().Pods("shop").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
+	list, err := p.Client().CoreV1().Pods("shop").List(ctx, metav1.ListOptions{LabelSelector: "app=web"})
 	if err != nil {
 		return err
 	}
@@ -202,13 +182,13 @@ What happens when the Service loses its address, and gets it back (ask again who
   %[2]s -n shop patch service web --type=merge -p '{"spec":{"externalIPs":["203.0.113.10","2001:db8:113::10"]}}'
 
 The logs of the nodes are %[9]s; 'make cluster-down' ends all of it.
-`, p.kubeconfig(), kubectl, host.Name, p.lab.Outside().V4, port, p.openshift, host.V4, p.socketOf(host), filepath.Join(p.dir, "node-*.log"))
+`, p.kubeconfig(), kubectl, host.Name, p.Outside().V4, port, p.openshift, host.V4, p.socketOf(host), filepath.Join(p.dir, "node-*.log"))
 	return err
 }
 
 // socketOf returns the status socket of a pod's node.
 func (p *playground) socketOf(pod *lab.Host) string {
-	for i, node := range p.lab.Nodes() {
+	for i, node := range p.Nodes() {
 		if node == pod.Node {
 			return p.file(i, "sock")
 		}
@@ -222,22 +202,9 @@ func (p *playground) close() error {
 	if p.forwarder != nil {
 		errs = append(errs, p.forwarder.Close())
 	}
-	if p.cancel != nil {
-		p.cancel()
-		select {
-		case err := <-p.kubelet:
-			if !errors.Is(err, context.Canceled) {
-				errs = append(errs, err)
-			}
-		case <-time.After(10 * time.Second):
-			errs = append(errs, errors.New("the kubelet does not end"))
-		}
+	if p.endPods != nil {
+		errs = append(errs, p.endPods())
 	}
-	if p.control != nil {
-		errs = append(errs, p.control.Close())
-	}
-	if p.lab != nil {
-		errs = append(errs, p.lab.Close())
-	}
+	errs = append(errs, p.World.Close())
 	return errors.Join(errs...)
 }

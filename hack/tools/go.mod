@@ -1,4 +1,4 @@
-// Linters and apidiff, built from the module proxy and pinned by go.sum. A module of its own, so that
+// Linters, built from the module proxy and pinned by go.sum. A module of its own, so that
 // what they require stays out of the product's go.mod and vendor/.
 module github.com/openshift/origin-node/hack/tools
 
@@ -7,7 +7,6 @@ go 1.26.0
 tool (
 	github.com/cilium/ebpf/cmd/bpf2go
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
-	golang.org/x/exp/cmd/apidiff
 )
 
 require (

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -156,7 +157,7 @@ func write(t *testing.T, files map[string]string) *tree.Tree {
 func compared(t *testing.T) (*comparison, *strings.Builder) {
 	t.Helper()
 	said := &strings.Builder{}
-	return &comparison{laid: laid(t), reruns: 2, output: t.TempDir(), stdout: said}, said
+	return &comparison{laid: laid(t), stdout: said}, said
 }
 
 func TestIdentity_OneByte(t *testing.T) {
@@ -213,28 +214,31 @@ func TestIdentity_VaryingTree(t *testing.T) {
 	}
 }
 
-// TestTests_Outcome fails when a test that ends otherwise on the patched tree is not told of, or a flaky one is.
+// TestTests_Outcome fails when hack/test-upstream.sh does not tell of a test that ends otherwise on the patched tree,
+// tells of a flaky one, or takes for a result what proves nothing.
 func TestTests_Outcome(t *testing.T) {
-	const file = "pkg/proxy/topology_test.go"
+	const file, b = "pkg/proxy/topology_test.go", "TestB(t *testing.T) {}"
 	for name, test := range map[string]struct {
 		old, replacement string
-		differs          bool
+		fails            bool
 		says             string
 	}{
-		"alike":                 {"package", "package", false, "  patched:   4 tests passed, 0 failed, 0 skipped\n  unpatched: 4 tests passed, 0 failed, 0 skipped\n  the same tests, the same results\n"},
-		"a test is not there":   {"TestB(", "TestC(", true, "DIFFERS: pkg/proxy TestB: absent patched, pass unpatched; in 2 more runs absent patched, pass unpatched\n"},
-		"after another test":    {"TestB(t *testing.T) {}", "TestB(t *testing.T) {\n\tif left {\n\t\tt.Fail()\n\t}\n}", true, "DIFFERS: pkg/proxy TestB: fail patched, pass unpatched; in 2 more runs fail patched, pass unpatched\n"},
-		"once, and never again": {"TestB(t *testing.T) {}", "TestB(t *testing.T) {\n\tif first() {\n\t\tt.Fail()\n\t}\n}", false, "flaky: pkg/proxy TestB: fail patched, pass unpatched; in 2 more runs pass patched, pass unpatched\n"},
+		"alike":                    {"package", "package", false, "4 passed; the same tests, the same results\n"},
+		"a test is not there":      {"TestB(", "TestC(", true, "\n< pkg/proxy TestB pass\n---\n> pkg/proxy TestC pass\n"},
+		"after another test":       {b, "TestB(t *testing.T) {\n\tif left {\n\t\tt.Fail()\n\t}\n}", true, "\n< pkg/proxy TestB pass\n---\n> pkg/proxy TestB fail\n"},
+		"once, and never again":    {b, "TestB(t *testing.T) {\n\tif first() {\n\t\tt.Fail()\n\t}\n}", false, "2 passed; the same tests, the same results\n"},
+		"what does not compile":    {b, "TestB(t *testing.T) { gone() }", true, ": something does not compile"},
+		"a package fails alone":    {b, "TestMain(m *testing.M) {\n\tm.Run()\n\tos.Exit(1)\n}", true, "or a package failed without a failed test"},
+		"a test with a bad \"name": {b, "TestB(t *testing.T) { t.Run(`a \"b`, func(t *testing.T) { t.Fail() }) }", true, `> pkg/proxy TestB/a_\"b fail`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("UPSTREAMTEST_ONCE", filepath.Join(t.TempDir(), "once"))
-			c, said := compared(t)
-			err := c.tests(t.Context(), pair(t, file, test.old, test.replacement))
-			if errors.Is(err, errDiffers) != test.differs || err != nil && !test.differs {
-				t.Fatalf("error %v", err)
-			}
-			if !strings.Contains(said.String(), test.says) {
-				t.Errorf("it reports\n%s\nwant %q", said, test.says)
+			both := pair(t, file, test.old, test.replacement)
+			command := exec.CommandContext(t.Context(), "../test-upstream.sh", both.unpatched.Dir, both.patched.Dir)
+			command.Env = append(os.Environ(), "OUTPUT="+t.TempDir())
+			said, err := command.CombinedOutput()
+			if (err != nil) != test.fails || !strings.Contains(string(said), test.says) {
+				t.Errorf("error %v; it says\n%s\nwant %q", err, said, test.says)
 			}
 		})
 	}

@@ -15,11 +15,9 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
-const usage = `usage: upstreamtest tests|identity [BRANCH], at the top of the repository
+const usage = `usage: upstreamtest [BRANCH], at the top of the repository
 
-  tests      run upstream's unit tests on the patched and the unpatched tree and compare the results
-  identity   compare what the proxiers of both trees write to the kernel, byte for byte
-
+It compares what the proxiers of the patched and the unpatched tree write to the kernel, byte for byte.
 A branch is for example 1.36, or vendored; without one it is all of them.
 `
 
@@ -29,7 +27,7 @@ var errDiffers = errors.New("the patched tree differs from the unpatched one")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	c := &comparison{laid: laidOver(), reruns: 3, output: "_output/upstream", stdout: os.Stdout}
+	c := &comparison{laid: laidOver(), stdout: os.Stdout}
 	err := c.run(ctx, tree.Maker{Patches: "patches", Cache: "_output/patched"}, os.Args[1:])
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
@@ -41,11 +39,7 @@ func main() {
 // comparison is one run of a command.
 type comparison struct {
 	// laid is what is laid over the trees so that they record.
-	laid fs.FS
-	// reruns is how often a test that did not end alike is run again on each tree: upstream has flaky ones.
-	reruns int
-	// output is where results are kept.
-	output string
+	laid   fs.FS
 	stdout io.Writer
 	failed error // the first error of writing to stdout
 }
@@ -62,22 +56,21 @@ type trees struct {
 	patched, unpatched *tree.Tree
 }
 
-// run runs the command that the arguments begin with.
+// run compares the trees of the branches that the arguments name.
 func (c *comparison) run(ctx context.Context, from tree.Maker, arguments []string) error {
 	flags := flag.NewFlagSet("upstreamtest", flag.ContinueOnError)
 	flags.Usage = func() { c.printf("%s", usage) }
 	if err := flags.Parse(arguments); err != nil {
 		return err
 	}
-	compare, known := map[string]func(context.Context, *trees) error{"tests": c.tests, "identity": c.identity}[flags.Arg(0)]
-	if !known || flags.NArg() > 2 {
+	if flags.NArg() > 1 {
 		return fmt.Errorf("invalid arguments %q\n%s", arguments, usage)
 	}
 	all, err := branch.Load(from.Patches)
 	if err != nil {
 		return err
 	}
-	chosen, err := all.Choose(flags.Arg(1))
+	chosen, err := all.Choose(flags.Arg(0))
 	if err != nil {
 		return err
 	}
@@ -91,7 +84,7 @@ func (c *comparison) run(ctx context.Context, from tree.Maker, arguments []strin
 			return err
 		}
 		c.printf("%s (%s)\n", b.Name, b.Version)
-		switch err := compare(ctx, both); {
+		switch err := c.identity(ctx, both); {
 		case errors.Is(err, errDiffers):
 			differs = err // the other branches are still of interest
 		case err != nil:

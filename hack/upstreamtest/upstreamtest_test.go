@@ -9,97 +9,6 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/tree"
 )
 
-const printed = `# a compiler's words
-{"Action":"start","Package":"k8s.io/kubernetes/pkg/proxy"}
-{"Action":"run","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"}
-{"Action":"output","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA","Output":"pass\n"}
-{"Action":"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA/sub"}
-{"Action":"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"}
-{"Action":"skip","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestB"}
-{"Action":"fail","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestC"}
-{"Action":"fail","Package":"k8s.io/kubernetes/pkg/proxy"}
-{"Action":"skip","Package":"k8s.io/kubernetes/pkg/proxy/apis"}
-`
-
-// parse reads what go printed, and judges it.
-func parse(printed string) (outcomes, error) {
-	found, err := read(strings.NewReader(printed))
-	if err == nil {
-		err = found.sound()
-	}
-	return found, err
-}
-
-func TestRead_Outcomes(t *testing.T) {
-	want := outcomes{
-		{"pkg/proxy", "TestA"}:     "pass",
-		{"pkg/proxy", "TestA/sub"}: "pass",
-		{"pkg/proxy", "TestB"}:     "skip",
-		{"pkg/proxy", "TestC"}:     "fail",
-		{"pkg/proxy", ""}:          "fail",
-		{"pkg/proxy/apis", ""}:     "skip",
-	}
-	got, err := parse(printed)
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v, -want +got:\n%s", err, diff)
-	}
-	if got, want := got.String(), "2 tests passed, 1 failed, 1 skipped"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-func TestOutcomes_ProveNothing(t *testing.T) {
-	const pass = `{"Action":"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"}` + "\n"
-	for name, tc := range map[string]struct{ printed, want string }{
-		"what does not compile": {
-			pass + `{"ImportPath":"k8s.io/kubernetes/pkg/proxy/iptables","Action":"build-output","Output":"proxier.go:1:1: undefined: gone\n"}
-{"ImportPath":"k8s.io/kubernetes/pkg/proxy/iptables","Action":"build-fail"}
-{"Action":"fail","Package":"k8s.io/kubernetes/pkg/proxy/iptables","FailedBuild":"k8s.io/kubernetes/pkg/proxy/iptables"}`,
-			"k8s.io/kubernetes/pkg/proxy/iptables does not compile:\nproxier.go:1:1: undefined: gone",
-		},
-		"a package that fails by itself": {
-			pass + `{"Action":"fail","Package":"k8s.io/kubernetes/pkg/proxy"}`,
-			"pkg/proxy failed, but none of its tests did",
-		},
-		"no test":            {`{"Action":"skip","Package":"k8s.io/kubernetes/pkg/proxy"}`, "no test passed"},
-		"none that passes":   {`{"Action":"skip","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA"}`, "no test passed"},
-		"what go never says": {"panic: go", "no test passed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if _, err := parse(tc.printed); err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("error %v, want %q", err, tc.want)
-			}
-		})
-	}
-}
-
-func TestDifferent_Tests(t *testing.T) {
-	for name, tc := range map[string]struct {
-		old, new string // in what the patched tree printed
-		want     []test
-	}{
-		"alike":               {},
-		"a subtest fails":     {old: `"pass","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA/sub"`, new: `"fail","Package":"k8s.io/kubernetes/pkg/proxy","Test":"TestA/sub"`, want: []test{{"pkg/proxy", "TestA/sub"}}},
-		"a test is another":   {old: `"Test":"TestB"`, new: `"Test":"TestD"`, want: []test{{"pkg/proxy", "TestB"}, {"pkg/proxy", "TestD"}}},
-		"a package has tests": {old: `"skip","Package":"k8s.io/kubernetes/pkg/proxy/apis"`, new: `"pass","Package":"k8s.io/kubernetes/pkg/proxy/apis"`, want: []test{{"pkg/proxy/apis", ""}}},
-		"told by its tests":   {old: `"fail","Package":"k8s.io/kubernetes/pkg/proxy"`, new: `"pass","Package":"k8s.io/kubernetes/pkg/proxy"`, want: []test{{"pkg/proxy", "TestC"}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			unpatched, err := parse(printed)
-			if err != nil {
-				t.Fatal(err)
-			}
-			patched, err := parse(strings.ReplaceAll(printed, tc.old, tc.new))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, different(patched, unpatched)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
 func TestFirstDifference_Line(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
@@ -171,10 +80,8 @@ func TestRun_InvalidArguments(t *testing.T) {
 		arguments []string
 		says      string
 	}{
-		{nil, "invalid arguments"},
-		{[]string{"test"}, "invalid arguments"},
-		{[]string{"tests", "1.37", "1.36"}, "invalid arguments"},
-		{[]string{"tests", "1.2"}, "not a supported branch"},
+		{[]string{"1.37", "1.36"}, "invalid arguments"},
+		{[]string{"1.2"}, "not a supported branch"},
 	} {
 		c := &comparison{stdout: &strings.Builder{}}
 		if err := c.run(t.Context(), tree.Maker{Patches: "../../patches"}, tc.arguments); err == nil || !strings.Contains(err.Error(), tc.says) {

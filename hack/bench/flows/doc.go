@@ -23,8 +23,6 @@
 //	none-*       KUBE-POSTROUTING alone, of the same kind as beside the structure
 //	single       one SNAT rule for the cluster CIDR, with random ports as in our rules: the least that netfilter does
 //	single-again the same on another node: the difference between two equal nodes
-//	plain        the same without random ports
-//	linear       one rule per binding, in one chain
 //	legacy, nft  the rules of package iptables, written by either back end
 //	nftables     the table of package nftables, beside the nftables proxier's
 //
@@ -54,7 +52,5 @@
 //	             address of their node, beside masqueraded, the same without steering
 //
 // What is between sockets goes through the lab's own links, and the host outside is part of it. Packets get their checksums as they leave a
-// node: the links would leave that to whoever receives, which no network between machines does. What a move takes is that
-// of Update of a steering.Writer, which is one transaction of the kernel: it checks all elements of the table's verdict
-// maps when a chain has changed.
+// node: the links would leave that to whoever receives, which no network between machines does.
 package flows

@@ -99,14 +99,6 @@ func (b *bed) close() error {
 	return errors.Join(errs...)
 }
 
-// visit is how many flows a host begins in a visit.
-func (b *bed) visit(h *host) int {
-	if h.slow {
-		return min(b.flows, max(200, b.flows*1000/b.bindings))
-	}
-	return b.flows
-}
-
 // checkAll checks that every host does what it should, and finds out how to measure.
 func (b *bed) checkAll() error {
 	b.wall = true
@@ -191,10 +183,9 @@ func (b *bed) established(ctx context.Context) (cases, error) {
 	return all, nil
 }
 
-// newFlow is the case of new flows of one host. There are frames for as many as a visit may need.
+// newFlow is the case of new flows of one host.
 func (b *bed) newFlow(h *host, k key, frames []byte) figure.Case {
-	n := b.visit(h)
-	return b.newCase("NewFlow", k, n, func() (figure.Spent, error) { return h.begins(frames[:n*frameSize]) })
+	return b.newCase("NewFlow", k, b.flows, func() (figure.Spent, error) { return h.begins(frames) })
 }
 
 // carriesOn is the case of established flows of one host.

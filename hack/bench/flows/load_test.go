@@ -72,7 +72,7 @@ func TestHostCheck_FindsRulesThatDifferFromThePlan(t *testing.T) {
 	for _, test := range []struct {
 		structure
 		right bool
-	}{{nftablesMap, true}, {broken, false}, {linear, true}} {
+	}{{nftablesMap, true}, {broken, false}, {legacyTree, true}} {
 		h, err := newHost(t.Context(), test.structure, p)
 		if err != nil {
 			t.Fatal(err)

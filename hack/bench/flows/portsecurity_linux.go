@@ -18,11 +18,11 @@ import (
 // The structures of port security: those of steering, and the table of package portsecurity, with the pod of a load's flows behind
 // the pod's link.
 var (
-	secured        = structure{"secured", "with port security", lab.NFT, nftablesProxier, securedFor(onePod), asPlanned, false, 1}
-	securedUnbound = structure{"secured-unbound", "with port security", lab.NFT, nftablesProxier, securedFor(oneUnbound), asPlanned, false, 1}
+	secured        = structure{"secured", "with port security", lab.NFT, nftablesProxier, securedFor(onePod), asPlanned, 1}
+	securedUnbound = structure{"secured-unbound", "with port security", lab.NFT, nftablesProxier, securedFor(oneUnbound), asPlanned, 1}
 
-	fastSecured        = structure{"fast-secured", "with port security", lab.NFT, nftablesProxier, fastSecuredBy(onePod, true), asPlanned, false, 1}
-	fastSecuredUnbound = structure{"fast-secured-unbound", "with port security", lab.NFT, masquerading, fastSecuredBy(oneUnbound, false), asShared, false, 1}
+	fastSecured        = structure{"fast-secured", "with port security", lab.NFT, nftablesProxier, fastSecuredBy(onePod, true), asPlanned, 1}
+	fastSecuredUnbound = structure{"fast-secured-unbound", "with port security", lab.NFT, masquerading, fastSecuredBy(oneUnbound, false), asShared, 1}
 
 	securedComparisons = []comparison{
 		{secured, local, onePod, false, 0.97, 0},

@@ -146,7 +146,7 @@ func newSocketWay(ctx context.Context, transport steering.Transport, holder int,
 		return nil, err
 	}
 	if transport == "" {
-		return w, nodes[holder].Do(func() error { return tables.Table().Write(ctx, w.plan) })
+		return w, nodes[holder].Do(func() error { return tables.Table(ctx, w.plan) })
 	}
 	return w, steerTo(ctx, nodes, nodes[holder], transport, w.fast, w.plan)
 }

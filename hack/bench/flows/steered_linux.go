@@ -20,19 +20,19 @@ import (
 // The structures of steering: the table of package nftables, alone on a node; with that of package steering, which lets
 // all packets leave there, or only those of unbound pods; and on two nodes, of which the other has all egress IPs.
 var (
-	unsteered = structure{"unsteered", "without steering", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, false, 1}
-	local     = structure{"local", "local", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 1}
-	away      = structure{"away", "on a node that steers", lab.NFT, nftablesProxier, steersAway, asPlanned, false, 1}
-	vxlan     = structure{"vxlan", "steered by vxlan", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, false, 2}
-	direct    = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, false, 2}
+	unsteered = structure{"unsteered", "without steering", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, 1}
+	local     = structure{"local", "local", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, 1}
+	away      = structure{"away", "on a node that steers", lab.NFT, nftablesProxier, steersAway, asPlanned, 1}
+	vxlan     = structure{"vxlan", "steered by vxlan", lab.NFT, nftablesProxier, steeredBy(steering.VXLAN), asPlanned, 2}
+	direct    = structure{"direct", "steered by direct", lab.NFT, nftablesProxier, steeredBy(steering.Direct), asPlanned, 2}
 
-	fastVXLAN  = structure{"fast-vxlan", "steered by vxlan, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN, false), asPlanned, false, 2}
-	fastLocal  = structure{"fast-local", "local, fast path for all", lab.NFT, nftablesProxier, fastBy(steering.VXLAN, true), asPlanned, false, 1}
-	fastDirect = structure{"fast-direct", "steered by direct, fast path", lab.NFT, nftablesProxier, fastBy(steering.Direct, false), asPlanned, false, 2}
+	fastVXLAN  = structure{"fast-vxlan", "steered by vxlan, fast path", lab.NFT, nftablesProxier, fastBy(steering.VXLAN, false), asPlanned, 2}
+	fastLocal  = structure{"fast-local", "local, fast path for all", lab.NFT, nftablesProxier, fastBy(steering.VXLAN, true), asPlanned, 1}
+	fastDirect = structure{"fast-direct", "steered by direct, fast path", lab.NFT, nftablesProxier, fastBy(steering.Direct, false), asPlanned, 2}
 
 	// Where unbound pods share their node's address.
-	masqueraded = structure{"masqueraded", "without steering", lab.NFT, masquerading, written(tables.Table), asShared, false, 1}
-	fastUnbound = structure{"fast-unbound", "on a node that steers, fast path", lab.NFT, masquerading, fastBy(steering.VXLAN, false), asShared, false, 1}
+	masqueraded = structure{"masqueraded", "without steering", lab.NFT, masquerading, written(tables.Table), asShared, 1}
+	fastUnbound = structure{"fast-unbound", "on a node that steers, fast path", lab.NFT, masquerading, fastBy(steering.VXLAN, false), asShared, 1}
 )
 
 // comparison is a row about steering: the ratio of two structures under a load, of costs if most is given, of rates if least is.
@@ -218,6 +218,9 @@ func fastPaths(nodes []*lab.Host, all bool) (paths []*fastpath.Path, err error) 
 	}
 	return paths, err
 }
+
+// holders are addresses that need not answer.
+var holders = []netip.Addr{netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("192.0.2.4")}
 
 // steersAway has another node have all egress IPs, which is not there: no bound pod's packet gets anywhere.
 func steersAway(ctx context.Context, h *host, p kernel.Desired) error {

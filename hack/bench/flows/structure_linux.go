@@ -1,11 +1,9 @@
 package flows
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
@@ -21,26 +19,22 @@ type structure struct {
 	write   func(ctx context.Context, h *host, p kernel.Desired) error
 	// leavesAs is the source address that the far side must see.
 	leavesAs func(f flow) netip.Addr
-	// slow: the cost of a flow grows with the number of bindings.
-	slow bool
 	// nodes is how many there are, one if 0: packets enter by the first and leave by the last.
 	nodes int
 }
 
 var (
-	linear      = structure{"linear", "linear chain", lab.Legacy, iptablesProxier, linearRules, asPlanned, true, 0}
-	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, false, 0}
+	legacyTree  = structure{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.Rules), asPlanned, 0}
+	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, 0}
 
 	structures = []structure{
-		{"none-legacy", withoutSNAT, lab.Legacy, iptablesProxier, nothing, asItself, false, 0},
-		{"none-nft", withoutSNAT, lab.NFT, iptablesProxier, nothing, asItself, false, 0},
-		{"none-nftables", withoutSNAT, lab.NFT, nftablesProxier, nothing, asItself, false, 0},
-		{"single", "single rule", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false, 0},
-		{"single-again", "single rule on another node", lab.Legacy, iptablesProxier, singleRule("--random-fully"), asSingle, false, 0},
-		{"plain", "single rule without random ports", lab.Legacy, iptablesProxier, singleRule(), asSingle, false, 0},
-		linear,
-		{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.Rules), asPlanned, false, 0},
-		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.Rules), asPlanned, false, 0},
+		{"none-legacy", withoutSNAT, lab.Legacy, iptablesProxier, nothing, asItself, 0},
+		{"none-nft", withoutSNAT, lab.NFT, iptablesProxier, nothing, asItself, 0},
+		{"none-nftables", withoutSNAT, lab.NFT, nftablesProxier, nothing, asItself, 0},
+		{"single", "single rule", lab.Legacy, iptablesProxier, singleRule, asSingle, 0},
+		{"single-again", "single rule on another node", lab.Legacy, iptablesProxier, singleRule, asSingle, 0},
+		legacyTree,
+		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.Rules), asPlanned, 0},
 		nftablesMap,
 	}
 )
@@ -92,27 +86,14 @@ func masquerading(ctx context.Context, h *host) error {
 `, lab.ClusterV4), "nft", "-f", "-")
 }
 
-func singleRule(options ...string) func(context.Context, *host, kernel.Desired) error {
-	return func(ctx context.Context, h *host, _ kernel.Desired) error {
-		rule := fmt.Sprintf("-I POSTROUTING -s %s -j SNAT --to-source %s %s", lab.ClusterV4, singleIP, strings.Join(options, " "))
-		return h.restore(ctx, "*nat\n"+rule+"\nCOMMIT\n")
-	}
-}
-
-func linearRules(ctx context.Context, h *host, p kernel.Desired) error {
-	var rules bytes.Buffer
-	fmt.Fprintf(&rules, "*nat\n:LINEAR - [0:0]\n-I POSTROUTING ! -d %s -j LINEAR\n", lab.ClusterV4)
-	for _, b := range p.Bindings {
-		fmt.Fprintf(&rules, "-A LINEAR -s %s -p tcp -j SNAT --to-source %s --random-fully\n", b.Pod, b.EgressIP)
-	}
-	rules.WriteString("COMMIT\n")
-	return h.restore(ctx, rules.String())
+func singleRule(ctx context.Context, h *host, _ kernel.Desired) error {
+	return h.restore(ctx, fmt.Sprintf("*nat\n-I POSTROUTING -s %s -j SNAT --to-source %s --random-fully\nCOMMIT\n", lab.ClusterV4, singleIP))
 }
 
 // written writes with the product's own writers.
-func written(writer func() tables.Writer) func(context.Context, *host, kernel.Desired) error {
+func written(write tables.Write) func(context.Context, *host, kernel.Desired) error {
 	return func(ctx context.Context, h *host, p kernel.Desired) error {
-		return tables.As(h.lab, func() error { return writer().Write(ctx, p) })
+		return tables.As(h.lab, func() error { return write(ctx, p) })
 	}
 }
 

@@ -1,4 +1,4 @@
 // Package objects makes the Services and EndpointSlices of a cluster of some size, as a
-// controller would, for benchmarks that tell programs of them. The same size gives the same objects. It
-// talks to nobody.
+// controller would, for benchmarks that tell programs of them, or create them in an API server. The same size
+// gives the same objects.
 package objects

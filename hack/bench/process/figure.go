@@ -140,7 +140,7 @@ func (by way) rows(at string, stock, ours []figure.Distribution) (results []figu
 
 // visit runs a program on an empty kernel and measures it.
 func (w *world) visit(ctx context.Context, p pace, name string, start func(context.Context) (*program.Program, error)) (values []float64, err error) {
-	if err := tables.Empty(ctx, w.lab.Node()); err != nil {
+	if err := tables.Empty(ctx, w.Node()); err != nil {
 		return nil, err
 	}
 	running, err := start(ctx)
@@ -204,11 +204,11 @@ func (w *world) arguments() [][2]string {
 }
 
 func (w *world) startStock(ctx context.Context, kubeProxy string) (*program.Program, error) {
-	command := w.lab.Node().Command(ctx, kubeProxy, "--kubeconfig="+w.file("kubeconfig"), "--hostname-override="+nodeName)
+	command := w.Node().Command(ctx, kubeProxy, "--kubeconfig="+w.file("kubeconfig"), "--hostname-override="+nodeName)
 	for _, a := range w.arguments() {
 		command.Args = append(command.Args, "--"+a[0]+"="+a[1])
 	}
-	return program.Start(w.lab.Node(), command, kubeProxy, "")
+	return program.Start(w.Node(), command, kubeProxy, "")
 }
 
 func (w *world) startOurs(ctx context.Context, openshift string) (*program.Program, error) {
@@ -220,8 +220,8 @@ func (w *world) startOurs(ctx context.Context, openshift string) (*program.Progr
 	if err := os.WriteFile(w.file("node-config.yaml"), []byte(config.String()), 0o600); err != nil {
 		return nil, err
 	}
-	command := w.lab.Node().Command(ctx, openshift, "start", "node", "--config="+w.file("node-config.yaml"))
-	return program.Start(w.lab.Node(), command, openshift, program.InPlace)
+	command := w.Node().Command(ctx, openshift, "start", "node", "--config="+w.file("node-config.yaml"))
+	return program.Start(w.Node(), command, openshift, program.InPlace)
 }
 
 // check returns an error unless the kernel has rules for all Services.
@@ -230,7 +230,7 @@ func (w *world) check(ctx context.Context) error {
 	if w.by.mode == "nftables" {
 		command, mark = []string{"nft", "list", "map", "ip", "kube-proxy", "service-ips"}, "-default/service-"
 	}
-	rules, err := w.lab.Node().Run(ctx, command[0], command[1:]...)
+	rules, err := w.Node().Run(ctx, command[0], command[1:]...)
 	if err != nil {
 		return err
 	}

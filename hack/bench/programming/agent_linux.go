@@ -59,10 +59,6 @@ const (
 	moved     = "moved"
 	// same is a sync without a change for the kernel.
 	same = "same"
-	// write writes all bindings of the cluster into an empty kernel, and update changes one of them afterwards: the
-	// writer alone. The extension is of no use after that.
-	write  = "write"
-	update = "update"
 )
 
 func agent(argument string, in io.Reader, out io.Writer) error {

@@ -10,8 +10,5 @@
 // Each visit of an agent has a lab of its own, so a kernel without rules. strace counts, from outside, the programs
 // that are run and the netlink messages that are sent. A change that must show proves each time that it counts.
 //
-// There are three figures. programming/typical is the typical node: few of the cluster's pods are here.
-// programming/structures is 100,000 bindings on one node, by egress-snat-scope=cluster: what the structures in the
-// kernel can do. programming/seed compares the first rules with two runs of iptables per endpoint, the method that
-// this project began with.
+// programming/typical is the typical node: few of the cluster's pods are here.
 package programming

@@ -16,12 +16,9 @@ import (
 	"k8s.io/kubernetes/pkg/proxy"
 
 	"github.com/openshift/origin-node/hack/bench/objects"
-	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/extension"
-	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
 
@@ -39,9 +36,6 @@ type node struct {
 	changed map[int]*discovery.EndpointSlice
 	// changes is how many pods were replaced; claims is how often a Service got or lost its second external IP.
 	changes, claims int
-	// writer has written bound, by itself.
-	writer tables.Writer
-	bound  kernel.Desired
 }
 
 // newNode makes the extension and returns when it knows all but Services and EndpointSlices.
@@ -107,10 +101,6 @@ func (n *node) prepare(ctx context.Context, o order) (do func(k int) error, err 
 		return n.replace(ctx, o), nil
 	case same:
 		return func(int) error { return n.same(ctx) }, nil
-	case write:
-		return n.write(ctx)
-	case update:
-		return n.update(ctx), nil
 	}
 	return nil, errors.New("unknown order")
 }
@@ -177,26 +167,6 @@ func (n *node) same(ctx context.Context) error {
 		return fmt.Errorf("no sync within %s", patience)
 	}
 	return n.settled(ctx)
-}
-
-// write prepares writing all bindings. Its cost does not include removing what was in the kernel before.
-func (n *node) write(ctx context.Context) (func(int) error, error) {
-	n.writer, n.bound = tables.Rules(), desiredOf(n.Size)
-	if n.Backend == reconcile.NFTables {
-		n.writer = tables.Table()
-	}
-	err := n.writer.Write(ctx, kernel.Desired{})
-	return func(int) error { return n.writer.Write(ctx, n.bound) }, err
-}
-
-// update gives the pod in the middle another egress IP.
-func (n *node) update(ctx context.Context) func(int) error {
-	binding := &n.bound.Bindings[len(n.bound.Bindings)/2]
-	return func(int) error {
-		before := *binding
-		binding.EgressIP = binding.EgressIP.Next()
-		return n.writer.Update(ctx, kernel.Change{Removed: []kernel.Binding{before}, Added: []kernel.Binding{*binding}, Networks: n.bound.Networks})
-	}
 }
 
 // settled returns when the kernel has all that the extension was told.

@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/hack/bench/objects"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
 // visit is an agent in a lab of its own. After an error its methods do nothing.
@@ -118,6 +119,31 @@ func (v *visit) holds(ctx context.Context, want int) {
 	if v.err == nil {
 		v.err = holds(ctx, v.lab.Node(), want)
 	}
+}
+
+// holds returns an error unless a node's kernel has so many bindings, as rules or as elements of a map.
+func holds(ctx context.Context, node *lab.Host, want int) error {
+	rules, err := node.Run(ctx, "iptables-save", "-t", "nat")
+	if err != nil {
+		return err
+	}
+	have := 0
+	for line := range strings.Lines(rules) {
+		if strings.Contains(line, " --to-source ") && !strings.HasPrefix(line, "-A "+iptables.RemovedChain+" ") {
+			have++
+		}
+	}
+	if have == 0 {
+		table, err := node.Run(ctx, "nft", "list", "ruleset")
+		if err != nil {
+			return err
+		}
+		have = strings.Count(table, " : 198.18.") + strings.Count(table, " : 198.19.")
+	}
+	if have != want {
+		return fmt.Errorf("the kernel has %d bindings, want %d", have, want)
+	}
+	return nil
 }
 
 // traced returns how many programs the agent and its children run for the last orders together, and how often they

@@ -325,7 +325,7 @@ func (w *world) memory(_ context.Context, t *sheet) error {
 }
 
 func (w *world) memoryOfAPIServer(t *sheet, with string) error {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(w.control.APIServer.PID()) + "/statm")
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(w.APIServer.PID()) + "/statm")
 	if err != nil {
 		return err
 	}
@@ -401,7 +401,7 @@ func (w *world) move(ctx context.Context) (following, error) {
 	}
 	w.holder = to
 	began := time.Now()
-	if err := w.lab.MoveAddr(moved.egressIP, from.host, to.host); err != nil {
+	if err := w.MoveAddr(moved.egressIP, from.host, to.host); err != nil {
 		return following{}, err
 	}
 	return w.allFollow(ctx, began, w.knowsMoved)
@@ -411,7 +411,7 @@ func (w *world) move(ctx context.Context) (following, error) {
 func (w *world) standIns(ctx context.Context, t *sheet) error {
 	n := t.at.nodes - len(w.nodes)
 	began := time.Now()
-	all, err := startStandIns(ctx, n, w.lab.Outside(), w.control.AdminConfig())
+	all, err := startStandIns(ctx, n, w.Outside(), w.AdminConfig())
 	if err != nil {
 		return err
 	}

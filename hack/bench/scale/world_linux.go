@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/openshift/origin-node/hack/bench/figure"
 	"github.com/openshift/origin-node/hack/bench/objects"
@@ -32,13 +31,12 @@ var poolNetwork = netip.MustParsePrefix("198.18.255.1/16")
 // world is the cluster.
 type world struct {
 	figure.Settings
-	plan    plan
-	dir     string
-	lab     *lab.Lab
-	control *cluster.ControlPlane
-	client  kubernetes.Interface
-	audit   auditLog
-	nodes   []*node
+	cluster.World
+	plan   plan
+	dir    string
+	client kubernetes.Interface
+	audit  auditLog
+	nodes  []*node
 
 	// created is how many Nodes there are, claiming how many Services of package objects have external IPs.
 	created, claiming int
@@ -53,7 +51,7 @@ type world struct {
 
 // newWorld returns when the API has all objects but for the Nodes, and nothing of ours runs.
 func newWorld(ctx context.Context, s figure.Settings, p plan) (w *world, err error) {
-	w = &world{Settings: s, plan: p, slices: make([]*discovery.EndpointSlice, p.objects.Services), claiming: p.objects.External()}
+	w = &world{Settings: s, plan: p, claiming: p.objects.External()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -62,22 +60,19 @@ func newWorld(ctx context.Context, s figure.Settings, p plan) (w *world, err err
 	if w.dir, err = os.MkdirTemp("", "bench-"); err != nil {
 		return w, err
 	}
-	if w.lab, err = lab.New(ctx, lab.Config{Control: true, Nodes: p.processes}); err != nil {
-		return w, err
-	}
-	if err := w.startControlPlane(ctx); err != nil {
+	if err := w.start(ctx); err != nil {
 		return w, err
 	}
 	if err := w.prepareNetwork(ctx); err != nil {
 		return w, err
 	}
-	for i, host := range w.lab.Nodes() {
+	for i, host := range w.Nodes() {
 		n := &node{number: i, host: host, dir: w.file(objects.Node(i)), member: i < p.members(), silent: i == p.processes-1}
 		w.nodes = append(w.nodes, n)
 		if err := n.prepare(ctx); err != nil {
 			return w, err
 		}
-		if err := w.control.NodeKubeconfig(ctx, n.file("kubeconfig"), objects.Node(i), ""); err != nil {
+		if err := w.NodeKubeconfig(ctx, n.file("kubeconfig"), objects.Node(i), ""); err != nil {
 			return w, err
 		}
 	}
@@ -88,27 +83,23 @@ func newWorld(ctx context.Context, s figure.Settings, p plan) (w *world, err err
 	return w, w.populate(ctx)
 }
 
-func (w *world) startControlPlane(ctx context.Context) (err error) {
+func (w *world) start(ctx context.Context) (err error) {
 	policy := w.file("audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return err
 	}
 	w.audit.file = w.file("audit.log")
-	w.control, err = cluster.New(ctx, cluster.Config{
-		Host: w.lab.Control(), Binaries: os.Getenv(cluster.BinariesVariable), Dir: w.file("control-plane"),
-		APIServer: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + w.audit.file},
+	w.World, err = cluster.NewWorld(ctx, lab.Config{Nodes: w.plan.processes}, cluster.Config{
+		Dir: w.file("control-plane"), APIServer: []string{"--audit-policy-file=" + policy, "--audit-log-path=" + w.audit.file},
 	})
 	if err != nil {
 		return err
 	}
 	// Nothing needs its controllers, and their work would disturb the measurement.
-	if err := w.control.ControllerManager.Kill(); err != nil {
+	if err := w.ControllerManager.Kill(); err != nil {
 		return err
 	}
-	if err := w.control.Apply(ctx, "images/node/rbac.yaml"); err != nil {
-		return err
-	}
-	config := w.control.AdminConfig()
+	config := w.AdminConfig()
 	config.ContentType = runtime.ContentTypeProtobuf
 	w.client, err = kubernetes.NewForConfig(config)
 	return err
@@ -126,40 +117,22 @@ func (w *world) prepareNetwork(ctx context.Context) error {
 	if err := os.WriteFile(w.file("count.nft"), []byte(rules), 0o600); err != nil {
 		return err
 	}
-	_, err := w.lab.Control().Run(ctx, "nft", "-f", w.file("count.nft"))
+	_, err := w.Control().Run(ctx, "nft", "-f", w.file("count.nft"))
 	if err == nil {
-		_, err = w.lab.Outside().Run(ctx, "ip", "route", "add", "blackhole", standInNetwork.String())
+		_, err = w.Outside().Run(ctx, "ip", "route", "add", "blackhole", standInNetwork.String())
 	}
 	return err
 }
 
 func (w *world) file(name string) string { return filepath.Join(w.dir, name) }
 
-// inParallel does something n times.
-func inParallel(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
-	const workers = 32
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	workqueue.ParallelizeUntil(ctx, workers, n, func(i int) {
-		if err := do(ctx, i); err != nil {
-			cancel(err)
-		}
-	})
-	return context.Cause(ctx)
-}
-
 // populate creates the Services, their EndpointSlices, and the Lease of the node that holds the egress IP of probe changed.
 func (w *world) populate(ctx context.Context) error {
 	size := w.plan.objects
 	w.Log("creating %d Services with %d endpoints", size.Services, size.All())
 	services, slices := w.client.CoreV1().Services(metav1.NamespaceDefault), w.client.DiscoveryV1().EndpointSlices(metav1.NamespaceDefault)
-	err := inParallel(ctx, size.Services, func(ctx context.Context, i int) (err error) {
-		if _, err = services.Create(ctx, size.Service(i), metav1.CreateOptions{}); err == nil {
-			w.slices[i], err = slices.Create(ctx, size.Slice(i), metav1.CreateOptions{})
-		}
-		return err
-	})
-	if err != nil {
+	var err error
+	if w.slices, err = size.Create(ctx, w.client); err != nil {
 		return err
 	}
 	for _, p := range []probe{moved, changed} {
@@ -183,7 +156,7 @@ func (w *world) populate(ctx context.Context) error {
 func (w *world) resize(ctx context.Context, to size) error {
 	w.Log("%s", to)
 	now, from := time.Now(), w.created
-	err := inParallel(ctx, to.nodes-from, func(ctx context.Context, i int) error {
+	err := objects.InParallel(ctx, to.nodes-from, func(ctx context.Context, i int) error {
 		i += from
 		address, member := standInAddress(i), false
 		if i < len(w.nodes) {
@@ -196,7 +169,7 @@ func (w *world) resize(ctx context.Context, to size) error {
 		return err
 	}
 	fewer := w.claiming - to.addresses
-	err = inParallel(ctx, fewer, func(ctx context.Context, i int) error {
+	err = objects.InParallel(ctx, fewer, func(ctx context.Context, i int) error {
 		service := w.plan.objects.Service((to.addresses + i) * w.plan.objects.Every)
 		_, err := w.client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name, types.MergePatchType, []byte(`{"spec":{"externalIPs":null}}`), metav1.PatchOptions{})
 		return err
@@ -207,7 +180,7 @@ func (w *world) resize(ctx context.Context, to size) error {
 
 // report writes the status of so many Nodes, at an even pace, as their kubelets do. All Nodes take their turns.
 func (w *world) report(ctx context.Context, count int, pace time.Duration) error {
-	return w.atPace(ctx, count, pace, func() error {
+	return objects.AtPace(ctx, count, pace, func() error {
 		number := w.reports % w.created
 		w.reports++
 		patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": conditions(time.Now())}})
@@ -221,7 +194,7 @@ func (w *world) report(ctx context.Context, count int, pace time.Duration) error
 
 // change replaces a pod in each of so many EndpointSlices, at an even pace. All Services take their turns.
 func (w *world) change(ctx context.Context, count int, pace time.Duration) error {
-	return w.atPace(ctx, count, pace, func() error {
+	return objects.AtPace(ctx, count, pace, func() error {
 		const prime = 7919
 		i := w.changes * prime % w.plan.objects.Services
 		slice := w.plan.objects.Replace(w.slices[i], w.changes, *w.slices[i].Endpoints[0].NodeName)
@@ -234,26 +207,9 @@ func (w *world) change(ctx context.Context, count int, pace time.Duration) error
 	})
 }
 
-// atPace does something so often.
-func (w *world) atPace(ctx context.Context, count int, pace time.Duration, do func() error) error {
-	ticks := time.NewTicker(pace)
-	defer ticks.Stop()
-	for range count {
-		select {
-		case <-ticks.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if err := do(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // sent returns the bytes that the API server has sent by now, by address.
 func (w *world) sent(ctx context.Context) (map[netip.Addr]float64, error) {
-	text, err := w.lab.Control().Run(ctx, "nft", "-j", "list", "set", "ip", "scale", "sent")
+	text, err := w.Control().Run(ctx, "nft", "-j", "list", "set", "ip", "scale", "sent")
 	if err != nil {
 		return nil, err
 	}
@@ -311,14 +267,5 @@ func (w *world) close() error {
 	for _, n := range w.nodes {
 		errs = append(errs, n.close())
 	}
-	if w.control != nil {
-		errs = append(errs, w.control.Close())
-	}
-	if w.lab != nil {
-		errs = append(errs, w.lab.Close())
-	}
-	if w.dir != "" {
-		errs = append(errs, os.RemoveAll(w.dir))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, w.World.Close(), os.RemoveAll(w.dir))...)
 }

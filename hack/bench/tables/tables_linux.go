@@ -59,45 +59,19 @@ func As(l *lab.Lab, fn func() error) (err error) {
 	return l.Node().Do(fn)
 }
 
-// Writer is one of the product's, of a process that has just started.
-type Writer struct {
-	// Write writes all.
-	Write func(ctx context.Context, desired kernel.Desired) error
-	// Update writes what differs from what was written last.
-	Update func(ctx context.Context, change kernel.Change) error
+// Write writes all, as a process of the product does that has just started.
+type Write func(ctx context.Context, desired kernel.Desired) error
+
+// Rules writes iptables rules.
+func Rules(ctx context.Context, desired kernel.Desired) error {
+	_, err := iptables.NewWriter(kernel.IPv4).Write(ctx, iptables.NewRendering(desired).Ruleset())
+	return err
 }
 
-// Rules returns a Writer of iptables rules.
-func Rules() Writer {
-	w := iptables.NewWriter(kernel.IPv4)
-	var written *iptables.Rendering
-	return Writer{
-		Write: func(ctx context.Context, desired kernel.Desired) error {
-			written = iptables.NewRendering(desired)
-			_, err := w.Write(ctx, written.Ruleset())
-			return err
-		},
-		Update: func(ctx context.Context, change kernel.Change) error {
-			touched := written.Follow(change, change.Removed)
-			_, err := w.WriteChains(ctx, written.Ruleset(), touched)
-			return err
-		},
-	}
-}
-
-// Table returns a Writer of an nftables table.
-func Table() Writer {
-	w := nftables.NewWriter(kernel.IPv4)
-	return Writer{
-		Write: func(ctx context.Context, desired kernel.Desired) error {
-			_, err := w.Write(ctx, desired, nil)
-			return err
-		},
-		Update: func(ctx context.Context, change kernel.Change) error {
-			_, err := w.Update(ctx, change, change.Removed)
-			return err
-		},
-	}
+// Table writes an nftables table.
+func Table(ctx context.Context, desired kernel.Desired) error {
+	_, err := nftables.NewWriter(kernel.IPv4).Write(ctx, desired, nil)
+	return err
 }
 
 // Fit returns how many flows to track at a time, given how many are wanted: at most half of
@@ -133,7 +107,7 @@ func Flows(host *lab.Host) (count int, err error) {
 
 // Steer writes the tables of source NAT and of steering of a node, in whose namespace it has to be called.
 func Steer(ctx context.Context, config steering.Config, desired kernel.Desired) error {
-	if err := Table().Write(ctx, desired); err != nil {
+	if err := Table(ctx, desired); err != nil {
 		return err
 	}
 	w := steering.NewWriter(config)

@@ -6,7 +6,9 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -16,8 +18,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/openshift/origin-node/hack/patchtool/testlog"
 )
 
 func main() {
@@ -39,7 +39,7 @@ func run(w io.Writer, args []string) error {
 		return err
 	}
 	r := newReport(w)
-	if err := testlog.Read(out, r.take); err != nil {
+	if err := r.read(out); err != nil {
 		return err
 	}
 	if err := cmd.Wait(); err != nil {
@@ -73,8 +73,25 @@ func (r *report) print(format string, args ...any) {
 	r.err = cmp.Or(r.err, err)
 }
 
+// event is a line of `go test -json`; without a Test it is about the package.
+type event struct{ Time, Action, Package, Test, ImportPath, Output string }
+
+// read tells of what `go test -json` prints, line by line. It skips what is not an event: go mixes the compiler's
+// messages into it.
+func (r *report) read(from io.Reader) error {
+	scanner := bufio.NewScanner(from)
+	scanner.Buffer(nil, 16<<20) // a test may print long lines
+	for scanner.Scan() {
+		var e event
+		if json.Unmarshal(scanner.Bytes(), &e) == nil {
+			r.take(e)
+		}
+	}
+	return scanner.Err()
+}
+
 // take tells of an event.
-func (r *report) take(e testlog.Event) {
+func (r *report) take(e event) {
 	at, _ := time.Parse(time.RFC3339Nano, e.Time) // those of builds have none
 	id := name{e.Package, e.Test}
 	t := r.running[id]
@@ -89,7 +106,7 @@ func (r *report) take(e testlog.Event) {
 		r.print("%s", r.builds[e.ImportPath])
 	case e.Action == "output":
 		t.said = append(t.said, e.Output)
-	case e.Ended():
+	case e.Action == "pass" || e.Action == "skip" || e.Action == "fail":
 		delete(r.running, id)
 		if e.Test == "" {
 			r.endPackage(e, t)
@@ -115,7 +132,7 @@ func (r *report) end(action, test string, took time.Duration, t *test) {
 }
 
 // endPackage tells of a package, and, if it failed, of tests that never ended, as when time was up.
-func (r *report) endPackage(e testlog.Event, t *test) {
+func (r *report) endPackage(e event, t *test) {
 	if e.Action == "fail" {
 		for id, t := range r.running {
 			if id.Package == e.Package {

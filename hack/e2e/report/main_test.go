@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/openshift/origin-node/hack/patchtool/testlog"
 )
 
 func TestReport_OfEveryResult(t *testing.T) {
-	const printed = `{"Time":"2026-05-04T03:02:00Z","Action":"start","Package":"p"}
+	const printed = `# a compiler's words
+{"Time":"2026-05-04T03:02:00Z","Action":"start","Package":"p"}
 {"Time":"2026-05-04T03:02:01Z","Action":"run","Package":"p","Test":"TestA"}
 {"Time":"2026-05-04T03:02:01Z","Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
 {"Time":"2026-05-04T03:02:01Z","Action":"output","Package":"p","Test":"TestA","Output":"I0101 somebody else's log\n"}
@@ -49,7 +49,7 @@ ok  	q	1.0s
 r.go:1: undefined: x
 `
 	var out bytes.Buffer
-	if err := testlog.Read(strings.NewReader(printed), newReport(&out).take); err != nil {
+	if err := newReport(&out).read(strings.NewReader(printed)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {

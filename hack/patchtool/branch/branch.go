@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -113,49 +112,6 @@ func (all Branches) Choose(name string) (Branches, error) {
 	}
 	b, err := all.Find(name)
 	return Branches{b}, err
-}
-
-// Of returns the branch of a release with that release pinned, whether it is supported or not. It is
-// Vendored if it is the branch that vendor/ has, or a newer one.
-func (all Branches) Of(version string) (Branch, error) {
-	match := release.FindStringSubmatch(version)
-	if match == nil {
-		return Branch{}, fmt.Errorf("%q is not a release of Kubernetes: expected for example v1.37.1", version)
-	}
-	b := Branch{Name: "release-1." + match[1], Version: version}
-	b.Vendored = b.minor() >= all.Vendored().minor()
-	return b, nil
-}
-
-// minor returns a branch's number, for example 37.
-func (b Branch) minor() int {
-	n, _ := strconv.Atoi(strings.TrimPrefix(b.Name, "release-1.")) // digits, as the expressions say
-	return n
-}
-
-// Pin returns the content of patches/branches with b in the place of its branch's former line, newest
-// branch first. If b is vendored, no other one is.
-func Pin(content string, b Branch) (string, error) {
-	all, err := Parse(content)
-	if err != nil {
-		return "", err
-	}
-	var text strings.Builder
-	for line := range strings.Lines(content) {
-		if strings.HasPrefix(line, "#") {
-			text.WriteString(line)
-		}
-	}
-	pinned := append(slices.DeleteFunc(all, func(other Branch) bool { return other.Name == b.Name }), b)
-	slices.SortFunc(pinned, func(a, b Branch) int { return b.minor() - a.minor() })
-	for _, other := range pinned {
-		text.WriteString(other.Name + " " + other.Version)
-		if other.Vendored && (other == b || !b.Vendored) {
-			text.WriteString(" vendored")
-		}
-		text.WriteString("\n")
-	}
-	return text.String(), nil
 }
 
 // Entry is a patch of a branch's series.

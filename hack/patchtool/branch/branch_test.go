@@ -91,26 +91,6 @@ func TestChecked_SharedAndOwn(t *testing.T) {
 	}
 }
 
-func TestPin_Release(t *testing.T) {
-	for version, want := range map[string]string{
-		"v1.37.1": file,
-		"v1.37.2": "# why\nrelease-1.37 v1.37.2 vendored\nrelease-1.36 v1.36.4\n",
-		"v1.36.5": "# why\nrelease-1.37 v1.37.1 vendored\nrelease-1.36 v1.36.5\n",
-		"v1.38.0": "# why\nrelease-1.38 v1.38.0 vendored\nrelease-1.37 v1.37.1\nrelease-1.36 v1.36.4\n",
-		"v1.9.8":  "# why\nrelease-1.37 v1.37.1 vendored\nrelease-1.36 v1.36.4\nrelease-1.9 v1.9.8\n",
-	} {
-		b, err := supported.Of(version)
-		wantError(t, err, "")
-		got, err := Pin(file, b)
-		wantError(t, err, "")
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", version, diff)
-		}
-	}
-	_, err := supported.Of("latest")
-	wantError(t, err, `"latest" is not a release of Kubernetes`)
-}
-
 func folder(files []string) fstest.MapFS {
 	folder := fstest.MapFS{}
 	for _, file := range files {

@@ -24,15 +24,13 @@ var (
 	removal   = regexp.MustCompile(`(?m)^-([^-]|$|-[^-]|--[^ ])`) // "--- FILE" begins the diff of a file
 )
 
-// Subject returns the subject of a patch, for example "UPSTREAM: <carry>: proxy: tell an extension".
-func Subject(content string) string { return strings.TrimPrefix(rawSubject(content), "[PATCH] ") }
-
-func rawSubject(content string) string {
+// unfolded returns the subject of a patch, for example "[PATCH] UPSTREAM: <carry>: proxy: tell an extension".
+func unfolded(content string) string {
 	match := subject.FindStringSubmatch(content)
 	if match == nil {
 		return ""
 	}
-	return strings.ReplaceAll(match[1], "\n ", " ") // unfolded
+	return strings.ReplaceAll(match[1], "\n ", " ")
 }
 
 // Check returns everything that is wrong with the header of a patch, each with what to do; nothing if
@@ -43,7 +41,7 @@ func Check(content string, checked []string, own bool) []string {
 	if !strings.HasPrefix(content, "From "+strings.Repeat("0", 40)+" ") {
 		fault("the first line names a commit; write the file with git format-patch --zero-commit")
 	}
-	if text := rawSubject(content); !carryMark.MatchString(text) {
+	if text := unfolded(content); !carryMark.MatchString(text) {
 		fault("the subject is %q; expected \"[PATCH] UPSTREAM: <carry>: …\", \"… <drop>: …\" or \"… NNNN: …\"", text)
 	}
 	header, diff, _ := strings.Cut(content, "\n---\n")
@@ -82,32 +80,6 @@ func paragraphs(header, wanted string) []string {
 		}
 	}
 	return found
-}
-
-var versionsParagraph = regexp.MustCompile(`(?m)^` + versions + `:.*\n(?:.+\n)*`)
-
-// WithVersions returns a patch with other releases in the paragraph that names the checked ones, which
-// it breaks into lines of at most 72 characters.
-func WithVersions(content string, checked []string) string {
-	const width = 72
-	header, diff, _ := strings.Cut(content, "\n---\n")
-	text, column := versions+":", len(versions)+1
-	for i, version := range checked {
-		if i < len(checked)-1 {
-			version += ","
-		}
-		separator := " "
-		if column += 1 + len(version); column > width {
-			separator, column = "\n", len(version)
-		}
-		text += separator + version
-	}
-	place := versionsParagraph.FindStringIndex(header + "\n")
-	if place == nil {
-		return content
-	}
-	header += "\n"
-	return header[:place[0]] + text + "\n" + header[place[1]:] + "---\n" + diff
 }
 
 var diffHeader = regexp.MustCompile(`(?m)^diff --git a/(\S+) b/`)

@@ -72,29 +72,8 @@ func TestCheck_Header(t *testing.T) {
 	}
 }
 
-func TestSubject_Folded(t *testing.T) {
-	if got, want := Subject(good), "UPSTREAM: <carry>: proxy: tell an extension of what it wants to know"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestFiles_Diff(t *testing.T) {
 	if diff := cmp.Diff([]string{"pkg/proxy/iptables/proxier.go"}, Files(good)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
-func TestWithVersions_LinesOf72(t *testing.T) {
-	checked := []string{"v1.38.0", "v1.37.1", "v1.36.4", "v1.35.8", "v1.34.9", "v1.33.10", "v1.32.11"}
-	const want = "\nVersions checked: v1.38.0, v1.37.1, v1.36.4, v1.35.8, v1.34.9, v1.33.10,\nv1.32.11\n\nDrop when"
-	got := WithVersions(good, checked)
-	if !strings.Contains(got, want) {
-		t.Errorf("got %s", got)
-	}
-	if faults := Check(got, checked, false); faults != nil {
-		t.Errorf("faults %q", faults)
-	}
-	if back := WithVersions(got, []string{"v1.37.1", "v1.36.4"}); back != good {
-		t.Errorf("it came back as (-want +got):\n%s", cmp.Diff(good, back))
 	}
 }

@@ -30,9 +30,6 @@ func New(ctx context.Context, dir string) (*Repository, error) {
 	for _, setting := range [][2]string{
 		// Only the content of a file counts, not what a platform makes of it.
 		{"core.autocrlf", "false"}, {"core.fileMode", "false"}, {"gc.auto", "0"},
-		{"merge.conflictStyle", "diff3"},
-		// For a person who resolves a conflict in it.
-		{"user.name", name}, {"user.email", mail},
 	} {
 		if _, err := r.Git(ctx, "config", setting[0], setting[1]); err != nil {
 			return nil, err
@@ -84,16 +81,6 @@ func (r *Repository) Apply(ctx context.Context, file string) (said string, err e
 	return said, err
 }
 
-// Same tells whether two commits have the same files.
-func (r *Repository) Same(ctx context.Context, a, b string) (bool, error) {
-	_, err := r.Git(ctx, "diff", "--quiet", a, b)
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 1 {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // Picks tells whether git merges a commit onto what is checked out with the same result as another commit
 // has.
 func (r *Repository) Picks(ctx context.Context, commit, as string) (bool, error) {
@@ -101,13 +88,11 @@ func (r *Repository) Picks(ctx context.Context, commit, as string) (bool, error)
 		_, err = r.Git(ctx, "cherry-pick", "--abort")
 		return false, err
 	}
-	return r.Same(ctx, "HEAD", as)
-}
-
-// Commits returns the commits of a range such as "old..new", in order.
-func (r *Repository) Commits(ctx context.Context, commits string) ([]string, error) {
-	listed, err := r.Git(ctx, "rev-list", "--reverse", commits)
-	return strings.Fields(listed), err
+	_, err := r.Git(ctx, "diff", "--quiet", "HEAD", as)
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Format writes the commits behind a tag into a directory as a series, and returns the files in order.

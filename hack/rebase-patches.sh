@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# usage: rebase-patches.sh [VERSION]
+# Makes a git repository in _output/rebase/VERSION: a release of Kubernetes, by default the vendored one, as the branch
+# "upstream", with the series in patches/ as commits on it. git rebases the series from the release that it was
+# written for. Changes nothing in patches/: patches/README.md says how to write the series back.
+set -euo pipefail
+shopt -s nullglob
+cd "$(dirname "$0")/.."
+# Neither the user's configuration of git nor a hook that runs this changes what git does.
+unset "${!GIT_@}"
+export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+
+pinned() { awk -v word="$1" '$1 == word || $3 == word {print $2}' patches/branches; }
+written_for=$(pinned vendored)
+version=${1:-${written_for}}
+branch=release-$(cut -d. -f1,2 <<<"${version#v}")
+dir=${PWD}/_output/rebase/${version}
+
+# In the place of a shared patch the branch may have one of its own, with the same number.
+series=()
+for file in patches/*.patch "patches/${branch}"/*.patch; do
+  name=${file##*/}
+  series[10#${name%%-*}]=${PWD}/${file}
+  if [[ ${file} == "patches/${branch}/"* ]]; then written_for=$(pinned "${branch}"); fi
+done
+mapfile -t folders < <(sed -n 's|^diff --git a/\(.*\)/[^/]* b/.*|\1|p' "${series[@]}" | sort -u)
+
+# import VERSION TAG commits what the series is about, without history.
+import() {
+  local module folder
+  module=$(go env GOMODCACHE)/k8s.io/kubernetes@$1
+  [[ -d ${module} ]] || (cd / && go mod download "k8s.io/kubernetes@$1")
+  git checkout -q --orphan "$2"
+  git rm -rqf --ignore-unmatch .
+  for folder in cmd/kube-proxy pkg/proxy "${folders[@]}"; do
+    [[ ! -d ${module}/${folder} ]] || (cd "${module}" && cp -r --parents --no-preserve=mode "${folder}" "${making}")
+  done
+  git add --all --force
+  git commit -qm "k8s.io/kubernetes $1"
+}
+
+if [[ ! -d ${dir} ]]; then
+  mkdir -p "${dir%/*}"
+  making=$(mktemp -d "${dir%/*}/unfinished-XXXXXX")
+  trap 'rm -rf "${making}"' EXIT
+  cd "${making}"
+  git init -q -b main
+  git config user.name "origin-node maintainers"
+  git config user.email maintainers@origin-node.invalid
+  git config merge.conflictStyle diff3
+  import "${written_for}" old
+  git checkout -q -b series
+  git am -q --keep-cr --whitespace=nowarn "${series[@]}"
+  git branch -q old-series
+  import "${version}" upstream
+  mv "${making}" "${dir}"
+  cd "${dir}"
+  git rebase -q --onto upstream old series || true # git waits for a person at a conflict, which is told below
+fi
+cd "${dir}"
+if [[ -d .git/rebase-merge ]]; then
+  git status
+  echo "git cannot merge the series: go on in ${dir}, as git says above, then run this again" >&2
+  exit 1
+fi
+printf '\nWhat upstream changed from %s in the files of the series:\n' "${written_for}"
+mapfile -t files < <(git diff --name-only old old-series)
+git diff --stat old upstream -- "${files[@]}"
+printf '\nThe series on both releases; "=" marks a patch that is the same:\n'
+git range-diff --no-color old..old-series upstream..series
+printf '\n%s has the series as commits on the branch upstream. Remove it to start again.\n' "${dir}"

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# usage: test-upstream.sh [BRANCH | UNPATCHED PATCHED]
+# Runs upstream's own unit tests of what patches/ is about on the unpatched and on the patched tree of a branch, by
+# default of each, or on two given ones: the same tests have to end alike. What go printed stays in _output/upstream.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+output=${OUTPUT:-${PWD}/_output/upstream}
+mkdir -p "${output}"
+
+# results NAME TREE RUNS PACKAGE... runs the tests of a tree, and writes a line "PACKAGE TEST OUTCOME" for each way in which
+# a test, or without TEST the package, ended. A failed test is no error: it may fail on both trees.
+results() {
+  local tree=$2 runs=$3 log=${output}/$1.json ended=${output}/$1
+  shift 3
+  for ((; runs > 0; runs--)); do # compiled as patchtool compiles
+    (cd "${tree}" && GOWORK=off GOFLAGS='-mod=mod -trimpath -buildvcs=false' CGO_ENABLED=0 go test -json -count=1 "$@") || true
+  done >"${log}"
+  sed -nE 's!.*"Action":"(pass|fail|skip)","Package":"k8s.io/kubernetes/([^"]*)"(,"Test":"(([^"\\]|\\.)*)")?.*!\2 \4 \1!p' "${log}" | LC_ALL=C sort -u >"${ended}"
+  if grep '"Action":"build-fail"' "${log}" || ! grep -q ' [^ ]\+ pass$' "${ended}" ||
+    ! awk '$NF == "fail" {if (NF == 2) failed[$1]; else told[$1]} END {for (p in failed) if (!(p in told)) exit 1}' "${ended}"; then
+    echo "${tree}: something does not compile, no test passed, or a package failed without a failed test; see ${log}" >&2
+    exit 1
+  fi
+}
+
+# compare UNPATCHED PATCHED RUNS PACKAGE... shows what differs between the trees (< unpatched, > patched),
+# and fails if something does.
+compare() {
+  results unpatched "$1" "${@:3}"
+  results patched "$2" "${@:3}"
+  diff "${output}/unpatched" "${output}/patched" | tee "${output}/difference"
+}
+
+# alike UNPATCHED PATCHED
+alike() {
+  local packages
+  if ! compare "$@" 1 ./cmd/kube-proxy/... ./pkg/proxy/... ./pkg/util/iptables/...; then
+    echo "three more runs of these packages, for upstream has flaky tests:"
+    mapfile -t packages < <(sed -nE 's|^[<>] ([^ ]+) .*|./\1|p' "${output}/difference" | sort -u)
+    compare "$@" 3 "${packages[@]}" || return
+  fi
+  echo "$(grep -c ' [^ ]\+ pass$' "${output}/patched") passed; the same tests, the same results"
+}
+
+if [[ $# -eq 2 ]]; then
+  alike "$@"
+  exit
+fi
+branches=$(awk '/^release-/ {print $1}' patches/branches)
+if [[ -n ${1:-} && $1 != all ]]; then branches=$1; fi
+status=0
+for branch in ${branches}; do
+  echo "${branch}"
+  unpatched=$(go run ./hack/patchtool tree -unpatched "${branch}")
+  patched=$(go run ./hack/patchtool tree "${branch}")
+  alike "${unpatched}" "${patched}" || status=1
+done
+exit "${status}"
