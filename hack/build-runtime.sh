@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# usage: build-runtime.sh containerd|crio
-# Builds a container runtime, and network plugins that speak CNI 1.1, at the versions that hack/containerd or hack/crio pins, into
-# _output/containerd/VERSION or _output/crio/VERSION, and prints that folder. What is there already, of the same pins and the same Go,
-# is not built again. Needs the Go module proxy for what the module cache lacks, and for CRI-O a C compiler.
+# usage: build-runtime.sh containerd|crio|multus
+# Builds a container runtime or Multus' thin plugin, and network plugins that speak CNI 1.1, at the versions that the module hack/NAME
+# pins, into _output/NAME/VERSION, and prints that folder. What is there already, of the same pins and the same Go, is not built again.
+# Needs the Go module proxy for what the module cache lacks, and for CRI-O a C compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,8 +17,13 @@ crio)
   programs=("${main}"/{cmd/crio,test/copyimg})
   tags=containers_image_openpgp,exclude_graphdriver_btrfs
   ;;
+multus)
+  main=gopkg.in/k8snetworkplumbingwg/multus-cni.v4
+  programs=("${main}/cmd/multus")
+  tags=
+  ;;
 *)
-  echo "invalid argument $1: expected containerd or crio" >&2
+  echo "invalid argument $1: expected containerd, crio or multus" >&2
   exit 2
   ;;
 esac

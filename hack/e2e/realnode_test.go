@@ -164,7 +164,9 @@ func (w *realWorld) statusAndGC(runtime string) {
 	} else {
 		known[unknown.Pod.UID] = true
 	}
-	w.eventually(func() error { return w.reportsReady(m, v1.ConditionFalse, "origin-node-cni: the node cannot bind pods now") })
+	w.eventually(func() error {
+		return w.reportsReady(m, v1.ConditionFalse, "origin-node-cni: the node cannot bind pods now")
+	})
 	m.Printed.Reset()
 	m.Start()
 	m.Ready()
