@@ -115,7 +115,7 @@ func (r *cniRuntime) listWithout(first, last int) *libcni.NetworkConfigList {
 
 func (r *cniRuntime) listOf(first, last int, further string) *libcni.NetworkConfigList {
 	r.Helper()
-	list, err := libcni.NetworkConfFromBytes(conflist(r.on, filepath.Join(r.dir, "ipam"), first, last, further))
+	list, err := libcni.NetworkConfFromBytes(conflist("", r.on, filepath.Join(r.dir, "ipam"), first, last, further))
 	r.must(err)
 	return list
 }
@@ -134,11 +134,14 @@ func withPlugin(m *member) string {
 	return fmt.Sprintf(`, {"type": "origin-node-cni", "socket": %q}`, m.File("cni.sock"))
 }
 
-// conflist is the list of plugins of a node, with further ones behind bridge, which gives pods these host numbers of the node's
-// pod networks and remembers that in a folder.
-func conflist(m *member, ipam string, first, last int, further string) []byte {
-	return fmt.Appendf(nil, `{"cniVersion": "1.0.0", "name": "cluster", "plugins": [
-		{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": %s} %s]}`, hostLocal(m, ipam, first, last), further)
+// conflist is the list of plugins of a node by a version of CNI, 1.0.0 if empty, with further ones behind bridge, which gives pods these
+// host numbers of the node's pod networks and remembers that in a folder.
+func conflist(version string, m *member, ipam string, first, last int, further string) []byte {
+	if version == "" {
+		version = "1.0.0"
+	}
+	return fmt.Appendf(nil, `{"cniVersion": %q, "name": "cluster", "plugins": [
+		{"type": "bridge", "bridge": "cni0", "isGateway": true, "ipam": %s} %s]}`, version, hostLocal(m, ipam, first, last), further)
 }
 
 // hostLocal is what conflist says of addresses.

@@ -1,20 +1,45 @@
 package e2e
 
 import (
+	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cni"
 )
+
+// realWays are the ways of TestRealNode_DeploymentsLeaveFromTheEgressIP, each with the commands by which its runtime calls the plugin.
+var realWays = map[string]struct {
+	settings
+	calls []string
+}{
+	"nftables":              {settings{nftables: true}, []string{"ADD", "DEL"}},
+	"nft":                   {settings{}, []string{"ADD", "DEL"}},
+	"containerd 2":          {settings{runtime: "containerd"}, []string{"ADD", "DEL"}},
+	"containerd 2, CNI 1.1": {settings{runtime: "containerd", cni: "1.1.0"}, []string{"ADD", "DEL", "STATUS"}},
+	"CRI-O":                 {settings{runtime: "crio"}, []string{"ADD", "CHECK", "DEL", "VERSION"}},
+	"CRI-O, CNI 1.1":        {settings{runtime: "crio", cni: "1.1.0"}, []string{"ADD", "CHECK", "DEL", "GC", "STATUS", "VERSION"}},
+}
 
 // TestRealNode_DeploymentsLeaveFromTheEgressIP: pods of real kubelets, on two nodes of which one has the egress IP.
 func TestRealNode_DeploymentsLeaveFromTheEgressIP(t *testing.T) {
-	for name, s := range map[string]settings{"nft": {backend: lab.NFT}, "nftables": {backend: lab.NFT, nftables: true}} {
+	for name, way := range realWays {
 		t.Run(name, func(t *testing.T) {
-			if !s.nftables {
+			if !way.nftables {
 				belongsTo(t, long)
 			}
+			s := way.settings
+			s.backend = lab.NFT
 			before := surroundings(t)
 			w := newRealWorld(t, s)
 			egressIPs := w.lanIPs(100)
@@ -34,6 +59,13 @@ func TestRealNode_DeploymentsLeaveFromTheEgressIP(t *testing.T) {
 				w.heldBy(w.members[1], egressIPs...)
 				w.leaveFrom(egressIPs)
 			})
+			if s.cni != "" {
+				w.scenario("the node's process ends", func() {
+					w.statusAndGC(s.runtime)
+					w.leaveFrom(egressIPs)
+				})
+			}
+			w.calls(way.calls)
 			for _, m := range w.machines {
 				m.Close()
 			}
@@ -109,4 +141,59 @@ func (w *realWorld) firstPackets(egressIPs []string) {
 		w.Error("no address went from one namespace's pod to another's")
 	}
 	w.Logf("%d pods, %d of them with an address of the other namespace's; the slowest first answers: %v", len(seen), inherited, slowest)
+}
+
+// statusAndGC ends the process of a node that refuses pods then: STATUS tells the kubelet. When the process runs again, CRI-O has it drop
+// an attachment that CRI-O does not know, and keep the others; containerd does not call GC.
+func (w *realWorld) statusAndGC(runtime string) {
+	w.Helper()
+	m, known := w.members[0], map[string]bool{}
+	for _, pod := range slices.Concat(w.pods("shop"), w.pods("bank")) {
+		if pod.on == m {
+			known[pod.uid] = true
+		}
+	}
+	m.Stop()
+	unknown := attachments.Attachment{
+		ContainerID: "unknown", IfName: cni.Interface, Pod: attachments.Pod{Namespace: "shop", Name: "unknown", UID: "unknown"},
+		IPs: []netip.Addr{m.Host.PodCIDRs()[0].Addr().Next()}, Since: time.Now().Add(-time.Hour),
+	}
+	w.must(attachments.Leave(attachments.Folder(m.File("cni.sock")), unknown))
+	if runtime == "crio" {
+		w.must(w.machines[0].Kill(runtime)) // it asks for STATUS from its start on, until the answer is yes; then it calls GC
+	} else {
+		known[unknown.Pod.UID] = true
+	}
+	w.eventually(func() error {
+		return w.reportsReady(m, v1.ConditionFalse, "origin-node-cni: the node cannot bind pods now")
+	})
+	m.Printed.Reset()
+	m.Start()
+	m.Ready()
+	w.eventually(func() error { return w.reportsReady(m, v1.ConditionTrue, "") })
+	w.knows(known)
+}
+
+// reportsReady returns an error unless the Ready condition of a Node has a status, and a text in its message.
+func (w *realWorld) reportsReady(m *member, status v1.ConditionStatus, text string) error {
+	node, err := w.Client().CoreV1().Nodes().Get(w.Context(), m.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == v1.NodeReady && condition.Status == status && strings.Contains(condition.Message, text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not Ready=%s, %q: %v", m.Name, status, text, node.Status.Conditions)
+}
+
+// calls fails unless the runtime of the first node has called the plugin by these commands and no others.
+func (w *realWorld) calls(want []string) {
+	w.Helper()
+	called := w.called(w.members[0])
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(called))); diff != "" {
+		w.Errorf("the runtime has called the plugin (-want +got):\n%s", diff)
+	}
+	w.Logf("the runtime has called the plugin, with how often: %v", called)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/machine"
+	"github.com/openshift/origin-node/pkg/egress/cni"
 )
 
 // realWorld is a cluster of nodes with kubelets and container runtimes, whose pods start when the CNI plugin lets them.
@@ -31,6 +32,9 @@ type realWorld struct {
 	machines []*machine.Machine
 	// images are archives of images besides that of the pods.
 	images []string
+	// runtime is that of the machines, Debian's if zero. cni is the version of CNI; 1.0.0 if empty.
+	runtime machine.Runtime
+	cni     string
 }
 
 // These are the first and the last of the host numbers of pods on a node: so few that an address is soon another pod's.
@@ -40,15 +44,23 @@ const firstPodNumber, lastPodNumber = 100, 111
 func newRealWorld(t *testing.T, s settings) *realWorld {
 	t.Helper()
 	machine.RequireKubelet(t)
+	var runtime machine.Runtime
+	if s.runtime != "" {
+		runtime = machine.RequireRuntime(t, s.runtime)
+	}
 	s.nodes, s.onLAN, s.kubelets = max(s.nodes, 2), true, true
 	s.arguments += `egress-snat-watch-pods: ["true"]`
-	w := &realWorld{world: newIdleWorld(t, s)}
+	w := &realWorld{world: newIdleWorld(t, s), runtime: runtime, cni: s.cni}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac-cni.yaml"))
 	w.letKubelets()
 	w.start()
 	image := machine.MakeImage(t)
 	for _, m := range w.members {
-		w.startMachine(m, image, withPlugin(m))
+		further := withPlugin(m)
+		if s.cni != "" {
+			further = strings.Replace(further, "}", `, "unanswered": "refuse"}`, 1) // of which STATUS tells
+		}
+		w.startMachine(m, image, further)
 	}
 	w.ready()
 	return w
@@ -62,9 +74,32 @@ func (w *realWorld) startMachine(m *member, image, further string) {
 	w.machines = append(w.machines, machine.Kubelet{
 		Name: m.Name, Host: m.Host, Program: filepath.Join(cluster.RequireBinaries(w.T), "kubelet"), Kubeconfig: kubeconfig, Image: image,
 		Images:  w.images,
-		Network: conflist(m, "/mnt/ipam", firstPodNumber, lastPodNumber, further),
-		Plugins: []string{filepath.Join(filepath.Dir(os.Getenv("OPENSHIFT")), "origin-node-cni")},
+		Runtime: w.runtime,
+		Network: conflist(w.cni, m, "/mnt/ipam", firstPodNumber, lastPodNumber, further),
+		Plugins: []string{w.recorded(m)},
 	}.Start(w.T))
+}
+
+// recorded returns our plugin in a script that notes first what a runtime calls; see called.
+func (w *realWorld) recorded(m *member) string {
+	w.Helper()
+	script := filepath.Join(m.File("plugin"), cni.Plugin)
+	w.must(os.Mkdir(filepath.Dir(script), 0o755))
+	w.must(os.WriteFile(script, fmt.Appendf(nil, "#!/bin/sh\necho \"$CNI_COMMAND\" >>%q\nexec %q\n", m.File("calls"),
+		filepath.Join(filepath.Dir(os.Getenv("OPENSHIFT")), cni.Plugin)), 0o755))
+	return script
+}
+
+// called is how often a node's runtime has called our plugin with each command.
+func (w *realWorld) called(m *member) map[string]int {
+	w.Helper()
+	calls, err := os.ReadFile(m.File("calls"))
+	w.must(err)
+	commands := map[string]int{}
+	for _, command := range strings.Fields(string(calls)) {
+		commands[command]++
+	}
+	return commands
 }
 
 // kubelets is the group of kubelets.
@@ -221,7 +256,7 @@ func surroundings(t *testing.T) []string {
 			lines = append(lines, mount)
 		}
 	}
-	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/run/containerd*", "/run/systemd/*", "/opt/*", "/var/lib/*", "/var/log/*"} {
+	for _, pattern := range []string{"/sys/fs/cgroup/*", "/sys/fs/cgroup/*/*", "/run/container*", "/run/crio*", "/run/systemd/*", "/opt/*", "/var/lib/*", "/var/log/*"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

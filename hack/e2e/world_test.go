@@ -70,6 +70,9 @@ type settings struct {
 	restricted bool
 	// kubelets: pods are for real ones, which the test starts.
 	kubelets bool
+	// runtime is that of real kubelets: containerd or crio, as hack/build-runtime.sh builds it; Debian's containerd if empty. It runs
+	// plugins by this version of CNI, 1.0.0 if empty.
+	runtime, cni string
 	// onLAN: external IPs may be of the nodes' own network, where a node says by ARP that it has one; and there is a
 	// host behind a router.
 	onLAN bool

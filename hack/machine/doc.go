@@ -6,7 +6,7 @@
 //	    v                          ..................................................
 //	machine.sh, outside: waits ----> machine.sh, inside: reads the pipe             .
 //	 |                             .   `- kubelet.sh                                .
-//	 | in the end                  .       |- containerd -- runc --> pods           .
+//	 | in the end                  .       |- containerd or CRI-O -- runc --> pods  .
 //	 v                             .       |     `- bridge, host-local, our plugin  .
 //	removes the machine's cgroups  .       `- kubelet ---> API server               .
 //	                               .   or debian.sh                                 .
@@ -20,6 +20,8 @@
 // /var/log goes to a folder of the lab, by an overlay. A kubelet sets six sysctls for all: it finds files in their place.
 //
 // Kubelets have been tried with cgroups of version 1 only, which may be beside version 2 (systemd's hybrid layout). A Debian can have version 2 alone.
+//
+// The runtime and its network plugins are Debian's, or what hack/build-runtime.sh builds (see [RequireRuntime]); runc and conmon are Debian's.
 //
 // Pods run the program in the folder pod, in an image that the test makes (see [MakeImage]), or what else it makes images of
 // (see [MakeImages]). The Debian is what hack/build-debian.sh makes.

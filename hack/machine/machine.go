@@ -4,6 +4,7 @@ package machine
 
 import (
 	_ "embed"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -76,6 +77,15 @@ func start(t testing.TB, host *lab.Host, name, dir string, command []byte, args 
 
 // File returns the path of what is name below /mnt on the machine, for everybody else.
 func (m *Machine) File(name string) string { return filepath.Join(m.dir, name) }
+
+// Kill kills the first of its processes that has a name.
+func (m *Machine) Kill(name string) error {
+	pid := descendant(m.command.Process.Pid, name)
+	if pid == 0 {
+		return fmt.Errorf("no process of the machine is %s", name)
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
+}
 
 // Close ends the machine as the end of the test's process does, and fails the test if anything is left. Calling it again does
 // nothing.
