@@ -114,11 +114,11 @@ build-controlplane: ## Build etcd, the programs of Kubernetes' control plane and
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too, E2E=ci for a part)
 	controlplane=$$(hack/build-controlplane.sh) && \
-	metallb=$$(hack/build-metallb.sh) && \
+	metallb=$$(hack/build-metallb.sh) && flannel=$$(hack/build-flannel.sh) && \
 	debian=$(if $(filter all,$(E2E)),$$(hack/build-debian.sh)) && \
 	image=$(if $(filter all,$(E2E)),$$($(BUILD_IMAGE))) && \
 	conformance=$(if $(filter all,$(E2E)),$(if $(RUN),,$$(hack/build-conformance.sh))) && \
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane METALLB=$$metallb DEBIAN=$$debian IMAGE=$$image CONFORMANCE=$$conformance CGO_ENABLED=0 \
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane METALLB=$$metallb FLANNEL=$$flannel DEBIAN=$$debian IMAGE=$$image CONFORMANCE=$$conformance CGO_ENABLED=0 \
 		go run -trimpath ./hack/e2e/report -trimpath -count=1 -p=1 -timeout=4h $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-daemonset
