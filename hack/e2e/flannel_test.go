@@ -61,3 +61,32 @@ func besideFlannel(w *flannelWorld) {
 	w.right()
 	w.clean(1000)
 }
+
+// TestFlannel_PortClash: steering is to have the UDP port of flannel's VXLAN. The node names flannel's interface, in the log, by an Event
+// and to verify, and ends if steering is required. With a port of its own it steers.
+func TestFlannel_PortClash(t *testing.T) {
+	belongsTo(t, usual)
+	const clash = "interface flannel.1 uses the UDP port 8472: delete it, or choose another port with egress-snat-steering-port on all nodes"
+	w := newFlannelWorld(t, flannelWay{backend: "vxlan"})
+	m := w.members[1]
+	w.restart(m, `egress-snat-steering-port: ["8472"]`)
+	m.Says(clash)
+	w.eventTold("EgressIPUnreachable", clash)
+	if out, _, _ := m.Openshift("egress", "verify", "--socket="+m.Socket()); !strings.Contains(out, clash) {
+		t.Errorf("verify does not say %q, but %s", clash, out)
+	}
+	m.Stop()
+	m.Configure(`{egress-snat-steering-port: ["8472"], egress-snat-steering: [required]}`)
+	m.Printed.Reset()
+	m.Start()
+	if status := m.Exit(); status != 1 {
+		t.Errorf("steering required: the node ends with status %d, want 1", status)
+	}
+	m.Says(clash)
+	m.Configure("")
+	m.Start()
+	m.Ready()
+	w.steered()
+	w.right()
+	w.clean(50)
+}

@@ -18,7 +18,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -33,20 +32,16 @@ type flannelWay struct {
 	direct   bool   // steering has no tunnel
 }
 
-// flannelWorld is a cluster in which flannel's daemons make the pods' network between the nodes, and masquerade what leaves it. There is
-// a pod on each node that no Service binds.
+// flannelWorld is a cluster in which flannel's daemons make the pods' network between the nodes, and masquerade what leaves it.
 type flannelWorld struct {
-	*steeredWorld
+	*besideWorld
 	way                 flannelWay
 	program, kubeconfig string
 	daemons             map[*member]*neighbour
-	unbound             []*lab.Host
 }
 
-const (
-	unboundPort = 8081 // of the servers outside that pods ask which nobody binds
-	bulkPort    = 9000 // of those that get megabytes and fragments
-)
+// bulkPort is the port of servers that get megabytes and fragments.
+const bulkPort = 9000
 
 func newFlannelWorld(t *testing.T, way flannelWay) *flannelWorld {
 	t.Helper()
@@ -59,14 +54,7 @@ func newFlannelWorld(t *testing.T, way flannelWay) *flannelWorld {
 	if way.direct {
 		s.arguments = direct
 	}
-	w.steeredWorld = newSteeredWorld(t, s, w.install)
-	for _, host := range []*lab.Host{w.Outside(), w.Far()} {
-		w.must(cluster.Serve(host, unboundPort))
-	}
-	w.namespace("plain")
-	for i, m := range w.members {
-		w.unbound = append(w.unbound, w.runPod("plain", fmt.Sprintf("plain-%d", i+1), m, app("plain")))
-	}
+	w.besideWorld = newBesideWorld(t, s, w.install)
 	for _, pod := range slices.Concat(w.pods, w.unbound) {
 		w.run(pod, "ip link set eth0 mtu "+w.mtu())
 	}
@@ -75,7 +63,7 @@ func newFlannelWorld(t *testing.T, way flannelWay) *flannelWorld {
 
 // install starts flannel's daemons in a cluster whose nodes do not run yet.
 func (w *flannelWorld) install(cluster *world) {
-	w.steeredWorld = &steeredWorld{world: cluster}
+	w.besideWorld = &besideWorld{steeredWorld: &steeredWorld{world: cluster}}
 	w.kubeconfig = w.members[0].File("flannel.kubeconfig")
 	w.must(w.WriteKubeconfig(w.Context(), w.kubeconfig, flannelUser))
 	configuration, err := json.Marshal(map[string]any{
@@ -186,27 +174,10 @@ func (w *flannelWorld) mtu() string {
 	return mtu
 }
 
-// right fails unless pods are seen as who they are: outside as the egress IPs those of shop/web, as their nodes the others, and all by
-// each other as themselves. Megabytes and fragments arrive, both ways.
+// right is that of besideWorld. Megabytes and fragments arrive as well, both ways.
 func (w *flannelWorld) right() {
 	w.Helper()
-	for _, pod := range w.unbound {
-		for _, to := range append(at(w.Outside(), unboundPort), at(w.Far(), unboundPort)...) {
-			w.seen("tcp", pod, to, identity(pod, to, nil))
-			w.seen("udp", pod, to, identity(pod, to, nil))
-		}
-	}
-	w.leaveByTheHolder()
-	for _, from := range slices.Concat(w.pods, w.unbound) {
-		for _, other := range w.pods {
-			for _, to := range at(other, port) {
-				if other != from {
-					w.seen("tcp", from, to, like(to.Addr(), from))
-					w.seen("udp", from, to, like(to.Addr(), from))
-				}
-			}
-		}
-	}
+	w.besideWorld.right()
 	for i, pod := range w.pods {
 		for _, to := range at(w.Outside(), bulkPort) {
 			w.carries(pod, w.Outside(), to, identity(pod, to, w.egressIPs))
@@ -214,11 +185,6 @@ func (w *flannelWorld) right() {
 		next := w.pods[(i+1)%len(w.pods)]
 		for _, to := range at(next, bulkPort) {
 			w.carries(pod, next, to, like(to.Addr(), pod))
-		}
-	}
-	for _, m := range w.members {
-		if out, errs, status := m.Openshift("egress", "verify", "--socket="+m.Socket()); status != 0 || strings.Contains(out, "warning") {
-			w.Errorf("%s: verify ended with %d and said %s%s", m.Name, status, out, errs)
 		}
 	}
 }
@@ -310,33 +276,4 @@ func (w *flannelWorld) datagram(pod, server *lab.Host, to netip.AddrPort) (seen 
 		seen = client
 	}
 	return seen
-}
-
-// clean ends the count of packets. It fails if one to the servers outside had a wrong source, be it of a bound pod, as which the fragments
-// count that have no port, or of another. There must have been so many.
-func (w *flannelWorld) clean(least int) {
-	w.Helper()
-	w.must(w.wire.Close())
-	var outside []netip.Addr
-	for _, to := range w.everywhere() {
-		outside = append(outside, to.Addr())
-	}
-	counts, wrong, egress := map[string]int{}, []string{}, addrs(w.egressIPs)
-	for s, packets := range w.wire.Seen() {
-		if !slices.Contains(outside, s.To.Addr()) {
-			continue
-		}
-		fragment := s.To.Port() == 0 && (s.Protocol == "udp" || s.Protocol == fmt.Sprint(unix.IPPROTO_FRAGMENT))
-		kind, right := map[bool]string{true: "fragments", false: "bound"}[fragment], slices.Contains(egress, s.Source)
-		if s.To.Port() == unboundPort {
-			kind, right = "unbound", s.Source == like(s.Source, s.Node)
-		}
-		if counts[kind] += packets; !right {
-			wrong = append(wrong, fmt.Sprintf("%d packets of %s from %s to %s, by %s", packets, s.Protocol, s.Source, s.To, s.Node.Name))
-		}
-	}
-	if len(wrong) > 0 || counts["bound"] < least || counts["unbound"] == 0 || counts["fragments"] == 0 {
-		w.Errorf("%v packets, want at least %d of bound pods; with a wrong source:\n%s", counts, least, strings.Join(wrong, "\n"))
-	}
-	w.Logf("%v packets, with wrong sources: %d", counts, len(wrong))
 }

@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -155,37 +153,6 @@ func (w *metalWorld) announcedBy(want *member) {
 		}
 		return nil
 	})
-}
-
-// neighbour is a process of other software.
-type neighbour struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-}
-
-// runNeighbour starts one on a host, with these variables in its environment. It is killed when the test ends; its output is in a log of
-// its name.
-func (w *world) runNeighbour(name string, host *lab.Host, env []string, program string, args ...string) *neighbour {
-	w.Helper()
-	n := &neighbour{cmd: host.Command(w.Context(), program, args...), ended: make(chan struct{})}
-	log, err := os.OpenFile(lab.LogFile(w.T, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	w.must(err)
-	n.cmd.Stdout, n.cmd.Stderr = log, log
-	n.cmd.Env = append(n.cmd.Environ(), env...)
-	w.must(n.cmd.Start())
-	go func() {
-		_ = n.cmd.Wait()
-		_ = log.Close()
-		close(n.ended)
-	}()
-	w.Cleanup(func() { n.end(syscall.SIGKILL) })
-	return n
-}
-
-// end ends it by a signal.
-func (n *neighbour) end(signal syscall.Signal) {
-	_ = n.cmd.Process.Signal(signal) // it may have ended
-	<-n.ended
 }
 
 // gap ends connections, prints what happened to them since a moment, and fails if one of them was seen under another address, or if those
