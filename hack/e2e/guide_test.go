@@ -54,7 +54,7 @@ var uses = []use{
 	{"kube-proxy", "`0xc000`", "iptables: `KUBE-…`, source NAT at 100; nftables: `kube-proxy`, source NAT at 100", "TCP 10256 and 10249"},
 	{"flannel", "none; it leaves kube-proxy's `0x4000` alone", "iptables: `FLANNEL-POSTRTG` and `FLANNEL-FWD`; nftables: `flannel-ipv4` and `flannel-ipv6`; source NAT at 100",
 		"UDP 8472; devices `flannel.1` and `flannel-v6.1`"},
-	{"kindnet", "`0x6e`, of ours, for its DNS cache", "nftables: `kindnet-ipmasq`, source NAT at 90; `kindnet-fastpath`, `kindnet-dnscache`", "none"},
+	{"kindnet", "`0x6e`, of ours, for its DNS cache", "nftables: `kindnet-ipmasq`, source NAT at 90; `kindnet-fastpath`, `kindnet-dnscache`", "TCP 19080"},
 	{"Calico", "`0xffff0000`", "iptables: `cali-…`, source NAT at 100; nftables: `calico`, source NAT at 100 or 110", "UDP 4789; devices `vxlan.calico` and `vxlan-v6.calico`"},
 	{"kube-router", "`0x30000`", "iptables: `KUBE-ROUTER-…`, `KUBE-NWPLCY-…`, `KUBE-POD-FW-…`, source NAT at 100", "TCP 179"},
 	{"MetalLB", "none", "none", "UDP and TCP 7946; TCP 179 in BGP mode"},
@@ -127,7 +127,7 @@ func versionOf(text string) (string, error) {
 	if len(commits) == 0 {
 		return "", errors.Join(fmt.Errorf("%s does not say from which commits it was read", text), err)
 	}
-	return "commits " + strings.Join(commits, ", "), nil
+	return map[bool]string{false: "commit ", true: "commits "}[len(commits) > 1] + strings.Join(commits, ", "), nil
 }
 
 // withTable is a document with these rows in place of the table that has the same header.
