@@ -113,14 +113,14 @@ RUNTIMES = $(and $(filter all,$(E2E)),$(if $(RUN),$(filter-out TestDaemonSet_ Te
 .PHONY: test-e2e
 test-e2e: build build-controlplane ## Run the tests against a real control plane (root; RUN=REGEXP for some, E2E=all for long ones too, E2E=ci for a part)
 	controlplane=$$(hack/build-controlplane.sh) && \
-	metallb=$$(hack/build-metallb.sh) && \
+	metallb=$$(hack/build-metallb.sh) && flannel=$$(hack/build-flannel.sh) && \
 	containerd=$(if $(RUNTIMES),$$(hack/build-runtime.sh containerd)) && \
 	crio=$(if $(RUNTIMES),$$(hack/build-runtime.sh crio)) && \
 	multus=$(if $(RUNTIMES),$$(hack/build-runtime.sh multus)) && \
 	debian=$(if $(filter all,$(E2E)),$$(hack/build-debian.sh)) && \
 	image=$(if $(filter all,$(E2E)),$$($(BUILD_IMAGE))) && \
 	conformance=$(if $(filter all,$(E2E)),$(if $(RUN),,$$(hack/build-conformance.sh))) && \
-	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane METALLB=$$metallb CONTAINERD=$$containerd CRIO=$$crio MULTUS=$$multus DEBIAN=$$debian IMAGE=$$image CONFORMANCE=$$conformance CGO_ENABLED=0 \
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane METALLB=$$metallb FLANNEL=$$flannel CONTAINERD=$$containerd CRIO=$$crio MULTUS=$$multus DEBIAN=$$debian IMAGE=$$image CONFORMANCE=$$conformance CGO_ENABLED=0 \
 		go run -trimpath ./hack/e2e/report -trimpath -count=1 -p=1 -timeout=4h $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-daemonset

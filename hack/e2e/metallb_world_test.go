@@ -5,10 +5,8 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -78,7 +76,7 @@ func (w *metalWorld) installMetalLB(announced bool) {
 	w.kubeconfig = filepath.Join(dir, "kubeconfig")
 	w.must(w.WriteKubeconfig(w.Context(), w.kubeconfig, cluster.Kubeconfig{User: "metallb", Groups: []string{"system:masters"}}))
 	w.metalPod("controller", w.Control())
-	w.runNeighbour("metallb-controller", w.Control(), filepath.Join(w.programs, "controller"), "--kubeconfig="+w.kubeconfig, "--namespace="+metallb.DefaultNamespace,
+	w.runNeighbour("metallb-controller", w.Control(), nil, filepath.Join(w.programs, "controller"), "--kubeconfig="+w.kubeconfig, "--namespace="+metallb.DefaultNamespace,
 		"--pod-name=controller", "--port=0", "--webhook-mode=disabled", "--disable-cert-rotation")
 }
 
@@ -104,7 +102,7 @@ func (w *metalWorld) speak(m *member) {
 	if !bind.IsValid() {
 		bind = m.Host.V6
 	}
-	w.speakers[m] = w.runNeighbour("metallb-"+name, m.Host, filepath.Join(w.programs, "speaker"), "--kubeconfig="+w.kubeconfig, "--namespace="+metallb.DefaultNamespace,
+	w.speakers[m] = w.runNeighbour("metallb-"+name, m.Host, []string{"METALLB_BGP_TYPE=native"}, filepath.Join(w.programs, "speaker"), "--kubeconfig="+w.kubeconfig, "--namespace="+metallb.DefaultNamespace,
 		"--node-name="+m.Name, "--pod-name="+name, "--port=0", "--ml-bindaddr="+bind.String(), "--ml-bindport=7946", "--ml-labels=component=speaker")
 }
 
@@ -155,36 +153,6 @@ func (w *metalWorld) announcedBy(want *member) {
 		}
 		return nil
 	})
-}
-
-// neighbour is a process of other software.
-type neighbour struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-}
-
-// runNeighbour starts one on a host. It is killed when the test ends; its output is in a log of its name.
-func (w *world) runNeighbour(name string, host *lab.Host, program string, args ...string) *neighbour {
-	w.Helper()
-	n := &neighbour{cmd: host.Command(w.Context(), program, args...), ended: make(chan struct{})}
-	log, err := os.OpenFile(lab.LogFile(w.T, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	w.must(err)
-	n.cmd.Stdout, n.cmd.Stderr = log, log
-	n.cmd.Env = append(n.cmd.Environ(), "METALLB_BGP_TYPE=native")
-	w.must(n.cmd.Start())
-	go func() {
-		_ = n.cmd.Wait()
-		_ = log.Close()
-		close(n.ended)
-	}()
-	w.Cleanup(func() { n.end(syscall.SIGKILL) })
-	return n
-}
-
-// end ends it by a signal.
-func (n *neighbour) end(signal syscall.Signal) {
-	_ = n.cmd.Process.Signal(signal) // it may have ended
-	<-n.ended
 }
 
 // gap ends connections, prints what happened to them since a moment, and fails if one of them was seen under another address, or if those

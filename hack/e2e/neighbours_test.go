@@ -48,13 +48,43 @@ func TestNeighbours_SourceNAT(t *testing.T) {
 	}
 }
 
-// TestNeighbours_Marks: other software begins to set a bit of the mark by which packets are steered, as kube-vip's egress does, in rules
-// of nft and of iptables. The node names the chain in every place, until it goes.
+// TestNeighbours_Fixtures: beside the rules of network plugins that cannot be had, which were there first or come later, bound pods leave
+// from their egress IP, and the others from their nodes. The node finds no clash.
+func TestNeighbours_Fixtures(t *testing.T) {
+	w := newBesideWorld(t, settings{nodes: 2}, func(w *world) { // what a plugin masquerades is up to its rules
+		w.onAll("iptables -w -t nat -F POSTROUTING", "ip6tables -w -t nat -F POSTROUTING")
+	})
+	for _, f := range fixtures[:by(t, 1, len(fixtures), len(fixtures))] {
+		w.scenario(f.name, func() {
+			for _, m := range w.members {
+				m.Stop()
+				w.load(m, f)
+				m.Printed.Reset()
+				m.Start()
+				m.Ready()
+			}
+			w.rightBeside(f)
+			for _, m := range w.members {
+				w.remove(m, f)
+				w.load(m, f)
+			}
+			w.rightBeside(f)
+			for _, m := range w.members {
+				w.remove(m, f)
+			}
+		})
+	}
+	w.clean(100)
+}
+
+// TestNeighbours_Marks: other software begins to set a bit of the mark by which packets are steered, as kube-vip's egress does, or to match
+// it, as kindnet's DNS cache does, in rules of nft and of iptables. The node names the chain in every place, until it goes.
 func TestNeighbours_Marks(t *testing.T) {
 	w := newSteeredWorld(t, settings{nodes: 2}, nil)
 	w.tellMarks("")
 	for _, way := range []struct{ chain, add, remove string }{
 		{"pre of the table inet others", "nft add table inet others ; add chain inet others pre { type filter hook prerouting priority mangle ; } ; add rule inet others pre udp dport 9 meta mark set meta mark or 0x40", "nft delete table inet others"},
+		{"output of the table inet kindnet-dnscache", "nft -f testdata/neighbours/kindnet-dnscache.nft", "nft delete table inet kindnet-dnscache"},
 		{"PREROUTING of the table ip6 mangle", "ip6tables-nft -t mangle -A PREROUTING -p udp --dport 9 -j MARK --set-xmark 0x40/0x40", "ip6tables-nft -t mangle -F PREROUTING"},
 	} {
 		w.onAll(way.add)

@@ -49,6 +49,8 @@ type Config struct {
 	// Masquerade adds what a CNI plugin adds: whatever leaves the cluster CIDR
 	// leaves it as the node.
 	Masquerade bool
+	// Apart leaves out the routes of nodes to the pods of other nodes: somebody else makes that network.
+	Apart bool
 }
 
 // Lab is a running topology. Its methods may be called from several goroutines,

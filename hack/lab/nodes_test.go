@@ -340,6 +340,25 @@ func TestSetLink_CutsOffAndConnects(t *testing.T) {
 	}
 }
 
+// TestLab_Apart: a pod reaches pods of its own node, and none of another.
+func TestLab_Apart(t *testing.T) {
+	l := ForTest(t, Config{Nodes: 2, Pods: 4, IPv6: true, Apart: true, Masquerade: true})
+	for i, reached := range map[int]bool{2: false, 3: true} {
+		for _, network := range []string{"tcp4", "tcp6"} {
+			_, err := l.Pod(i).ServeWhoami(network, 8080)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err = l.Pod(1).Ask(ctx, network, netip.AddrPortFrom(l.Pod(i).address(network), 8080), 0)
+			cancel()
+			if (err == nil) != reached {
+				t.Errorf("%s to pod %d: %v, want it reached: %v", network, i, err, reached)
+			}
+		}
+	}
+}
+
 func TestAddPodOn_ManyAtOnce(t *testing.T) {
 	const count = 30
 	l := ForTest(t, Config{Nodes: 3, IPv6: true})

@@ -210,7 +210,7 @@ func (l *Lab) addRoutes(context.Context) error {
 // routeAllVia has every other host of the underlay route prefixes via one of them.
 func (l *Lab) routeAllVia(via *Host, prefixes []netip.Prefix) error {
 	for _, h := range l.underlay() {
-		if h == via {
+		if h == via || l.cfg.Apart && slices.Contains(l.nodes, h) && slices.Contains(l.nodes, via) {
 			continue
 		}
 		for _, dst := range prefixes {

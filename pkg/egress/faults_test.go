@@ -84,6 +84,9 @@ func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
 	if problems := e.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "use these where they run: the kernel has no VXLAN") {
 		t.Errorf("the status says %q", problems)
 	}
+	if warnings := e.announcementWarnings(); len(warnings) != 1 || !strings.HasPrefix(warnings[0], status.Warning) || !strings.HasSuffix(warnings[0], "the kernel has no VXLAN") {
+		t.Errorf("a verification says %q", warnings)
+	}
 	if values := steeringFaultMetric(t); values[string(unavailable)] != 1 || len(values) != len(faultKinds) {
 		t.Errorf("the metric has %v", values)
 	}

@@ -111,10 +111,11 @@ func (e *Extension) errNoKey() error {
 // betweenNodes is what a verification calls what nodes say to each other, beside the IP families.
 const betweenNodes = "between nodes"
 
-// announcementWarnings returns what a verification says of it, and of what a load balancer announces. Nil if all is well.
+// announcementWarnings returns what a verification says of it, of what a load balancer announces, and of a node that sends others no
+// packets. Nil if all is well.
 func (e *Extension) announcementWarnings() (warnings []string) {
 	for _, f := range e.steeringFaults() {
-		if slices.Contains([]faultKind{keyless, rekeying, unannounced, unfollowed}, f.kind) {
+		if slices.Contains([]faultKind{unavailable, keyless, rekeying, unannounced, unfollowed}, f.kind) {
 			warnings = append(warnings, status.Warning+f.message)
 		}
 	}

@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the tables of the guide anew")
+
+// guide is the document with the chapter "Beside other software".
+const guide = "../../images/node/README.md"
+
+// byHand is in place of the test of what somebody has tried with real packets.
+const byHand = ""
+
+// tried is one line of the guide's table of what was tested beside other software.
+type tried struct {
+	software string
+	version  string // or where it is pinned, as pin and sources tell
+	test     string // the function, or byHand
+	what     string
+}
+
+var besides = []tried{
+	{"flannel", "hack/flannel: github.com/flannel-io/flannel", "TestFlannel_PodsLeaveFromTheHolder", "its daemons with VXLAN and host-gw, with iptables and nftables, steering by " +
+		"VXLAN and direct; 10 MB and fragments both ways; its daemons killed, its chains flushed, its jump in front"},
+	{"MetalLB in layer 2 mode", "hack/metallb: go.universe.tf/metallb", "TestMetalLB_PodsLeaveFromTheAnnouncer", "controller and speakers: a speaker killed and ended, the link of its node cut"},
+	{"MetalLB's controller alone", "hack/metallb: go.universe.tf/metallb", "TestMetalLB_PoolHoldsItsAddresses", "the holder's link cut, connections go on"},
+	{"kindnet", "testdata/neighbours/kindnet.nft", "TestNeighbours_Fixtures", "the rules by which it masquerades; not its flow table"},
+	{"kindnet's DNS cache", "testdata/neighbours/kindnet-dnscache.nft", "TestNeighbours_Marks", "its rule is named: it matches bits of our mark"},
+	{"Calico with nftables", "testdata/neighbours/calico.nft", "TestNeighbours_Fixtures", "the rules by which it marks and masquerades"},
+	{"Calico with iptables", "testdata/neighbours/calico.iptables", "TestNeighbours_Fixtures", "the rules by which it marks and masquerades"},
+	{"kube-router", "testdata/neighbours/kube-router.iptables", "TestNeighbours_Fixtures", "the rules of its network policies, which it restores all the time, and those by which it masquerades"},
+	{"Calico", "felix 3.34-dev", byHand, "VXLAN, with iptables and nftables; failover of the pool"},
+	{"kube-router", "2.11", byHand, "routing and network policies, without its service proxy"},
+	{"keepalived", "2.2.7", byHand, "ended, killed, its link cut"},
+	{"kube-vip, by ARP", "not noted", byHand, "killed; its egress"},
+}
+
+// use is one line of the guide's table of what software uses of a node.
+type use struct{ software, marks, chains, ports string }
+
+var uses = []use{
+	{"this program", "`0x7e` (`egress-snat-mark-mask`)", "nftables: `openshift-egress…`, source NAT at -198 or -197; iptables: `OPENSHIFT-…`; routing tables 7701 to 7763",
+		"UDP 4798 and 4799, UDP and TCP 7947; device `steer0`"},
+	{"kube-proxy", "`0xc000`", "iptables: `KUBE-…`, source NAT at 100; nftables: `kube-proxy`, source NAT at 100", "TCP 10256 and 10249"},
+	{"flannel", "none; it leaves kube-proxy's `0x4000` alone", "iptables: `FLANNEL-POSTRTG` and `FLANNEL-FWD`; nftables: `flannel-ipv4` and `flannel-ipv6`; source NAT at 100",
+		"UDP 8472; devices `flannel.1` and `flannel-v6.1`"},
+	{"kindnet", "`0x6e`, of ours, for its DNS cache", "nftables: `kindnet-ipmasq`, source NAT at 90; `kindnet-fastpath`, `kindnet-dnscache`", "TCP 19080"},
+	{"Calico", "`0xffff0000`", "iptables: `cali-…`, source NAT at 100; nftables: `calico`, source NAT at 100 or 110", "UDP 4789; devices `vxlan.calico` and `vxlan-v6.calico`"},
+	{"kube-router", "`0x30000`", "iptables: `KUBE-ROUTER-…`, `KUBE-NWPLCY-…`, `KUBE-POD-FW-…`, source NAT at 100", "TCP 179"},
+	{"MetalLB", "none", "none", "UDP and TCP 7946; TCP 179 in BGP mode"},
+	{"kube-vip's egress", "`0x40`, one of ours", "iptables or nftables, source NAT", "none"},
+	{"Cilium", "`0xffff0fff`, of which `0x0f00` are its own and the others an identity", "iptables: `CILIUM_…`", "UDP 8472; device `cilium_vxlan`"},
+	{"AWS VPC CNI plugin", "`0x80`", "iptables: `AWS-SNAT-CHAIN-…`, source NAT at 100", "none"},
+	{"Tailscale", "`0xff0000`", "iptables: `ts-…`, source NAT at 100", "UDP 41641; device `tailscale0`"},
+}
+
+// TestGuide_BesideOtherSoftware: the tables of the guide are those of this file, with the versions that are tested. With -update they are
+// written anew.
+func TestGuide_BesideOtherSoftware(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := string(text)
+	tests := testsIn(t, "*_test.go")
+	rows := []string{"| software | version | what was tested | by |", "|---|---|---|---|"}
+	for _, b := range besides {
+		by := "hand"
+		if b.test != byHand {
+			by = "`" + b.test + "`"
+			if !slices.Contains(tests, b.test) {
+				t.Errorf("there is no test %s", b.test)
+			}
+		}
+		version, err := versionOf(b.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", b.software, version, b.what, by))
+	}
+	result = withTable(t, result, rows)
+	rows = []string{"| software | bits of the mark | chains, tables | ports, devices |", "|---|---|---|---|"}
+	for _, u := range uses {
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", u.software, u.marks, u.chains, u.ports))
+	}
+	result = withTable(t, result, rows)
+	if *update {
+		err = os.WriteFile(guide, []byte(result), 0o644)
+	} else if diff := cmp.Diff(string(text), result); diff != "" {
+		err = fmt.Errorf("%s is not up to date (-want +got); run 'go test ./hack/e2e -run TestGuide -update':\n%s", guide, diff)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// versionOf is the version that a module pins, or the commits that a fixture's first lines name, or else the text itself.
+func versionOf(text string) (string, error) {
+	if module, path, pinned := strings.Cut(text, ": "); pinned {
+		pins, err := os.ReadFile("../../" + module + "/go.mod")
+		found := regexp.MustCompile(`\t` + regexp.QuoteMeta(path) + ` v(\S+)`).FindSubmatch(pins)
+		if found == nil {
+			return "", errors.Join(fmt.Errorf("%s does not pin %s", module, path), err)
+		}
+		return string(found[1]), nil
+	}
+	if !strings.HasPrefix(text, "testdata/") {
+		return text, nil
+	}
+	rules, err := os.ReadFile(text)
+	var commits []string
+	for line := range strings.Lines(string(rules)) {
+		for _, found := range regexp.MustCompile(`commit ([0-9a-f]{8})`).FindAllStringSubmatch(line, -1) {
+			commits = append(commits, found[1])
+		}
+	}
+	if len(commits) == 0 {
+		return "", errors.Join(fmt.Errorf("%s does not say from which commits it was read", text), err)
+	}
+	return map[bool]string{false: "commit ", true: "commits "}[len(commits) > 1] + strings.Join(commits, ", "), nil
+}
+
+// withTable is a document with these rows in place of the table that has the same header.
+func withTable(t *testing.T, document string, rows []string) string {
+	t.Helper()
+	before, after, found := strings.Cut(document, rows[0]+"\n")
+	if !found {
+		t.Fatalf("%s has no table %s", guide, rows[0])
+	}
+	for strings.HasPrefix(after, "|") {
+		_, after, _ = strings.Cut(after, "\n")
+	}
+	return before + strings.Join(rows, "\n") + "\n" + after
+}

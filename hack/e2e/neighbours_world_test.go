@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
+)
+
+// besideWorld is a steeredWorld with other software, and with a pod on each node that no Service binds.
+type besideWorld struct {
+	*steeredWorld
+	unbound []*lab.Host
+}
+
+// unboundPort is the port of the servers outside that pods ask which nobody binds.
+const unboundPort = 8081
+
+func newBesideWorld(t *testing.T, s settings, prepare func(*world)) *besideWorld {
+	t.Helper()
+	w := &besideWorld{steeredWorld: newSteeredWorld(t, s, prepare)}
+	for _, host := range []*lab.Host{w.Outside(), w.Far()} {
+		w.must(cluster.Serve(host, unboundPort))
+	}
+	w.namespace("plain")
+	for i, m := range w.members {
+		w.unbound = append(w.unbound, w.runPod("plain", fmt.Sprintf("plain-%d", i+1), m, app("plain")))
+	}
+	return w
+}
+
+// right fails unless pods are seen as who they are: outside as the egress IPs those of shop/web, by their holder, as their nodes the
+// others, and all by each other as themselves. Verification finds nothing.
+func (w *besideWorld) right() {
+	w.Helper()
+	for _, pod := range w.unbound {
+		for _, to := range append(at(w.Outside(), unboundPort), at(w.Far(), unboundPort)...) {
+			w.seen("tcp", pod, to, identity(pod, to, nil))
+			w.seen("udp", pod, to, identity(pod, to, nil))
+		}
+	}
+	w.leaveByTheHolder()
+	for _, from := range slices.Concat(w.pods, w.unbound) {
+		for _, other := range w.pods {
+			for _, to := range at(other, port) {
+				if other != from {
+					w.seen("tcp", from, to, like(to.Addr(), from))
+					w.seen("udp", from, to, like(to.Addr(), from))
+				}
+			}
+		}
+	}
+	for _, m := range w.members {
+		if out, errs, status := m.Openshift("egress", "verify", "--socket="+m.Socket()); status != 0 || strings.Contains(out, "warning") {
+			w.Errorf("%s: verify ended with %d and said %s%s", m.Name, status, out, errs)
+		}
+	}
+}
+
+// clean ends the count of packets. It fails if one to the servers outside had a wrong source, be it of a bound pod, as which the fragments
+// count that have no port, or of another. There must have been so many.
+func (w *besideWorld) clean(least int) {
+	w.Helper()
+	w.must(w.wire.Close())
+	var outside []netip.Addr
+	for _, to := range w.everywhere() {
+		outside = append(outside, to.Addr())
+	}
+	counts, wrong, egress := map[string]int{}, []string{}, addrs(w.egressIPs)
+	for s, packets := range w.wire.Seen() {
+		if !slices.Contains(outside, s.To.Addr()) {
+			continue
+		}
+		kind, right := "bound", slices.Contains(egress, s.Source)
+		switch {
+		case s.To.Port() == unboundPort:
+			kind, right = "unbound", s.Source == like(s.Source, s.Node)
+		case s.To.Port() == 0 && (s.Protocol == "udp" || s.Protocol == fmt.Sprint(unix.IPPROTO_FRAGMENT)):
+			kind = "fragments"
+		}
+		if counts[kind] += packets; !right {
+			wrong = append(wrong, fmt.Sprintf("%d packets of %s from %s to %s, by %s", packets, s.Protocol, s.Source, s.To, s.Node.Name))
+		}
+	}
+	if len(wrong) > 0 || counts["bound"] < least || counts["unbound"] == 0 {
+		w.Errorf("%v packets, want at least %d of bound pods; with a wrong source:\n%s", counts, least, strings.Join(wrong, "\n"))
+	}
+	w.Logf("%v packets, with wrong sources: %d", counts, len(wrong))
+}
+
+// neighbour is a process of other software.
+type neighbour struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+}
+
+// runNeighbour starts one on a host, with these variables in its environment. It is killed when the test ends; its output is in a log of
+// its name.
+func (w *world) runNeighbour(name string, host *lab.Host, env []string, program string, args ...string) *neighbour {
+	w.Helper()
+	n := &neighbour{cmd: host.Command(w.Context(), program, args...), ended: make(chan struct{})}
+	log, err := os.OpenFile(lab.LogFile(w.T, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	w.must(err)
+	n.cmd.Stdout, n.cmd.Stderr = log, log
+	n.cmd.Env = append(n.cmd.Environ(), env...)
+	w.must(n.cmd.Start())
+	go func() {
+		_ = n.cmd.Wait()
+		_ = log.Close()
+		close(n.ended)
+	}()
+	w.Cleanup(func() { n.end(syscall.SIGKILL) })
+	return n
+}
+
+// end ends it by a signal.
+func (n *neighbour) end(signal syscall.Signal) {
+	_ = n.cmd.Process.Signal(signal) // it may have ended
+	<-n.ended
+}
+
+// fixture are the rules of a network plugin, as files in testdata/neighbours. The first lines of each say what sources they were read from.
+type fixture struct {
+	name  string
+	files []string
+	sync  string // what the plugin does again and again, as a script
+}
+
+var fixtures = []fixture{
+	{"kindnet", []string{"kindnet.nft"}, ""},
+	{"Calico, nftables", []string{"calico.nft"}, ""},
+	{"Calico, iptables", []string{"calico.iptables", "calico.ip6tables"}, ""},
+	{"kube-router", []string{"kube-router.iptables", "kube-router.ip6tables"}, `
+for family in "" 6; do
+	ip${family}tables-save -t filter | ip${family}tables-restore -w -T filter
+done`},
+}
+
+// load gives a node the rules.
+func (w *besideWorld) load(m *member, f fixture) {
+	w.Helper()
+	for _, file := range f.files {
+		m.restore(file, w.fixture(file))
+	}
+}
+
+// fixture is the text of a file.
+func (w *besideWorld) fixture(file string) string {
+	w.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata/neighbours", file))
+	w.must(err)
+	return string(text)
+}
+
+// restore gives a node rules that are like those of a file.
+func (m *member) restore(file, rules string) {
+	if format := filepath.Ext(file)[1:]; format == "nft" {
+		m.AsSomebodyElse(rules, "nft", "-f", "-")
+	} else {
+		m.AsSomebodyElse(rules, format+"-restore", "-w", "--noflush")
+	}
+}
+
+// remove takes the rules away from a node.
+func (w *besideWorld) remove(m *member, f fixture) {
+	w.Helper()
+	for _, file := range f.files {
+		m.restore(file, removal(w.fixture(file)))
+	}
+}
+
+// removal are the commands that take rules of nft, or of iptables-restore, away.
+func removal(rules string) string {
+	var away, chains []string
+	for line := range strings.Lines(rules) {
+		line = strings.TrimSuffix(line, "\n")
+		command, rest, _ := strings.Cut(line, " ")
+		chain, _, _ := strings.Cut(rest, " ")
+		switch {
+		case command == "table":
+			away = append(away, "delete "+strings.TrimSuffix(line, " {"))
+		case strings.HasPrefix(command, "*"):
+			away = append(away, command)
+		case strings.HasPrefix(command, ":"):
+			chains = append(chains, command[1:])
+		case (command == "-A" || command == "-I") && !slices.Contains(chains, chain):
+			away = append(away, "-D "+rest)
+		case command == "COMMIT":
+			for _, do := range []string{"-F ", "-X "} {
+				for _, chain := range chains {
+					away = append(away, do+chain)
+				}
+			}
+			away, chains = append(away, command), nil
+		}
+	}
+	return strings.Join(away, "\n") + "\n"
+}
+
+// rightBeside is right while a plugin does what it does again and again, and with no clash found.
+func (w *besideWorld) rightBeside(f fixture) {
+	w.Helper()
+	w.steered()
+	for range 3 {
+		for _, m := range w.members {
+			m.AsSomebodyElse("", "sh", "-ec", f.sync)
+		}
+		w.answered()
+	}
+	w.right()
+	w.settled()
+	w.tellMarks("")
+	w.tellEarlierNAT("", 0)
+}
