@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/openshift/origin-node/hack/patchtool/testlog"
+	"github.com/openshift/origin-node/hack/testlog"
 )
 
 // machineTime bounds everything that happens in a virtual machine.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/openshift/origin-node/hack/patchtool/testlog"
+	"github.com/openshift/origin-node/hack/testlog"
 )
 
 func TestTable_IsOfTheResults(t *testing.T) {

@@ -6,9 +6,7 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -18,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openshift/origin-node/hack/testlog"
 )
 
 func main() {
@@ -39,7 +39,7 @@ func run(w io.Writer, args []string) error {
 		return err
 	}
 	r := newReport(w)
-	if err := r.read(out); err != nil {
+	if err := testlog.Read(out, r.take); err != nil {
 		return err
 	}
 	if err := cmd.Wait(); err != nil {
@@ -73,25 +73,8 @@ func (r *report) print(format string, args ...any) {
 	r.err = cmp.Or(r.err, err)
 }
 
-// event is a line of `go test -json`; without a Test it is about the package.
-type event struct{ Time, Action, Package, Test, ImportPath, Output string }
-
-// read tells of what `go test -json` prints, line by line. It skips what is not an event: go mixes the compiler's
-// messages into it.
-func (r *report) read(from io.Reader) error {
-	scanner := bufio.NewScanner(from)
-	scanner.Buffer(nil, 16<<20) // a test may print long lines
-	for scanner.Scan() {
-		var e event
-		if json.Unmarshal(scanner.Bytes(), &e) == nil {
-			r.take(e)
-		}
-	}
-	return scanner.Err()
-}
-
 // take tells of an event.
-func (r *report) take(e event) {
+func (r *report) take(e testlog.Event) {
 	at, _ := time.Parse(time.RFC3339Nano, e.Time) // those of builds have none
 	id := name{e.Package, e.Test}
 	t := r.running[id]
@@ -106,7 +89,7 @@ func (r *report) take(e event) {
 		r.print("%s", r.builds[e.ImportPath])
 	case e.Action == "output":
 		t.said = append(t.said, e.Output)
-	case e.Action == "pass" || e.Action == "skip" || e.Action == "fail":
+	case e.Ended():
 		delete(r.running, id)
 		if e.Test == "" {
 			r.endPackage(e, t)
@@ -132,7 +115,7 @@ func (r *report) end(action, test string, took time.Duration, t *test) {
 }
 
 // endPackage tells of a package, and, if it failed, of tests that never ended, as when time was up.
-func (r *report) endPackage(e event, t *test) {
+func (r *report) endPackage(e testlog.Event, t *test) {
 	if e.Action == "fail" {
 		for id, t := range r.running {
 			if id.Package == e.Package {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/hack/testlog"
 )
 
 func TestReport_OfEveryResult(t *testing.T) {
@@ -49,7 +51,7 @@ ok  	q	1.0s
 r.go:1: undefined: x
 `
 	var out bytes.Buffer
-	if err := newReport(&out).read(strings.NewReader(printed)); err != nil {
+	if err := testlog.Read(strings.NewReader(printed), newReport(&out).take); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {
