@@ -26,6 +26,7 @@ type machine struct {
 	dir, disk string
 	began     time.Time
 	result    *result
+	publish   bool // the results of each package as soon as it ends: all take hours
 }
 
 func newMachine(kernel, dir, disk string) *machine {
@@ -125,6 +126,9 @@ func (m *machine) end(end message, c *conversion) error {
 	}
 	m.result.add(end.End, counts)
 	counts.print(os.Stdout, m.result.Kernel, end.End, time.Since(c.began))
+	if m.publish {
+		return publishResult(*m.result)
+	}
 	return nil
 }
 

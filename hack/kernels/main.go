@@ -83,11 +83,8 @@ func testAll(ctx context.Context, chosen []string, only, tests string, publish b
 		}
 		began := time.Now()
 		m := newMachine(kernel, strings.TrimSpace(string(dir)), disk)
-		err = m.run(ctx)
-		if err == nil && publish {
-			err = publishResult(m.result)
-		}
-		if err == nil {
+		m.publish = publish
+		if err = m.run(ctx); err == nil {
 			err = m.result.err()
 		}
 		if err != nil {

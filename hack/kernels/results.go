@@ -124,11 +124,14 @@ func (c counts) String() string {
 }
 
 // publishResult puts a result in the place of the kernel's earlier one.
-func publishResult(r *result) error {
+func publishResult(r result) error {
+	r.Packages = maps.Clone(r.Packages)
 	for pkg, c := range r.Packages {
+		names := map[string]string{}
 		for test := range c.Failed {
-			c.Failed[test] = "" // its words are for who ran it
+			names[test] = "" // its words are for who ran it
 		}
+		c.Failed = names
 		r.Packages[pkg] = c
 	}
 	var all []*result
@@ -142,9 +145,9 @@ func publishResult(r *result) error {
 	if i := slices.IndexFunc(all, func(old *result) bool { return old.Kernel == r.Kernel }); i >= 0 {
 		merged := maps.Clone(all[i].Packages) // some may have been left out
 		maps.Copy(merged, r.Packages)
-		r.Packages, all[i] = merged, r
+		r.Packages, all[i] = merged, &r
 	} else {
-		all = append(all, r)
+		all = append(all, &r)
 	}
 	slices.SortFunc(all, func(a, b *result) int {
 		return cmp.Compare(slices.Index(kernels, a.Kernel), slices.Index(kernels, b.Kernel))
@@ -159,7 +162,7 @@ func publishResult(r *result) error {
 func table(all []*result) string {
 	var b strings.Builder
 	b.WriteString("# Which kernels and tools were tested\n\n`make test-kernels PUBLISH=1` writes this file. A number is that of tests that passed, " +
-		"each with its own packets where it is about packets.\n\n")
+		"a dash says that\nthe package was not run there.\n\n")
 	row := func(name string, cell func(r *result) string) {
 		fmt.Fprintf(&b, "| %s |", name)
 		for _, r := range all {

@@ -79,7 +79,7 @@ func TestPublish_ReplacesTheKernel(t *testing.T) {
 	if err := os.MkdirAll("hack/kernels", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range []*result{
+	for _, r := range []result{
 		{Kernel: "6.12", Packages: map[string]counts{"pkg/kernel/steering": {Passed: 3}, "hack/lab": {Passed: 1}}},
 		{Kernel: "5.10", Packages: map[string]counts{"pkg/kernel/steering": {Failed: map[string]string{"TestX": "words"}}}},
 		{Kernel: "6.12", Packages: map[string]counts{"pkg/kernel/steering": {Passed: 4, Skipped: map[string]string{"TestY": "no module"}}}},
@@ -95,8 +95,10 @@ func TestPublish_ReplacesTheKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"| Linux 5.10 | Linux 6.12 |", "| 5.10.0-32 |", "`pkg/kernel/steering`) | 0, **1 failed** | 4, 1 skipped |", "`hack/lab`) | - | 1 |",
-		"- failed: `TestX`", "- 1 of `pkg/kernel/steering` skipped: no module"} {
+	for _, want := range []string{
+		"| Linux 5.10 | Linux 6.12 |", "| 5.10.0-32 |", "`pkg/kernel/steering`) | 0, **1 failed** | 4, 1 skipped |", "`hack/lab`) | - | 1 |",
+		"- failed: `TestX`", "- 1 of `pkg/kernel/steering` skipped: no module",
+	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
