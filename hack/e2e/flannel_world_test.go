@@ -206,7 +206,7 @@ func (w *flannelWorld) megabytes(pod, server *lab.Host, to netip.AddrPort) (seen
 	const size = 10 << 20
 	listener, err := server.Listen(w.Context(), network("tcp", to), fmt.Sprintf(":%d", to.Port()))
 	w.must(err)
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	served := make(chan error, 1)
 	go func() {
 		conn, err := listener.Accept()
@@ -219,7 +219,7 @@ func (w *flannelWorld) megabytes(pod, server *lab.Host, to netip.AddrPort) (seen
 	}()
 	conn, err := pod.DialContext(w.Context(), network("tcp", to), to.String())
 	if err != nil {
-		return seen, err
+		return netip.Addr{}, err
 	}
 	defer conn.Close()
 	w.must(conn.SetDeadline(time.Now().Add(soon)))
