@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -50,7 +51,7 @@ func (e *Extension) podsHere(explainer *plan.Explainer, p plan.Plan) map[netip.A
 
 // addresses returns what is known of the egress IPs of a family.
 func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
-	claimed := s.state.egressIPs(family)
+	claimed := s.state.EgressIPs(family)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -85,14 +86,6 @@ func (s *steerer) via(egressIP netip.Addr) string {
 	return ""
 }
 
-// transport says for people how packets get to other nodes.
-func (s Steering) transport() string {
-	if s.off() {
-		return string(holders.Off)
-	}
-	return string(s.Kernel.Transport)
-}
-
 // trouble is what is wrong with where an egress IP is.
 type trouble struct {
 	reason plan.Reason
@@ -117,14 +110,14 @@ func (s *steerer) troubles() map[plan.Service][]trouble {
 	}
 	troubles := map[plan.Service][]trouble{}
 	ofPool, left := s.pool.troubles(), s.pool.leftTroubles(time.Now())
-	for _, family := range families {
+	for _, family := range cluster.Families {
 		byAddress := s.troublesOf(family)
 		maps.Copy(byAddress, ofPool)
 		maps.Copy(byAddress, left)
 		if len(byAddress) == 0 {
 			continue
 		}
-		for service, ips := range s.state.claims(family) {
+		for service, ips := range s.state.Claims(family) {
 			for _, address := range ips {
 				if t, found := byAddress[address.IP]; found {
 					troubles[service] = append(troubles[service], t)
@@ -141,7 +134,7 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
 	defer s.mu.Unlock()
 	now := time.Now()
 	troubles := map[netip.Addr]trouble{}
-	claimed, holder := s.state.egressIPs(family), s.holder(family, now)
+	claimed, holder := s.state.EgressIPs(family), s.holder(family, now)
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
 			troubles[ip] = trouble{reason: addressLost, note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
@@ -156,15 +149,23 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
 	return troubles
 }
 
-// claims returns the egress IPs of a family that Services claim, by these.
-func (s *state) claims(family v1.IPFamily) map[plan.Service][]plan.Address {
+// holders returns the nodes that hold the egress IPs of a family whose Services have several, by these.
+func (s *steerer) holders(family v1.IPFamily) map[netip.Addr]string {
+	if s == nil {
+		return nil
+	}
+	ips := s.state.Alternatives(family)
+	if len(ips) == 0 {
+		return nil
+	}
+	held := map[netip.Addr]string{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	claims := map[plan.Service][]plan.Address{}
-	for name, svc := range s.services {
-		if part := svc.parts[family]; part != nil && part.claim != nil {
-			claims[planName(name)] = part.claim.Addresses()
+	holder := s.holder(family, time.Now())
+	for _, ip := range ips {
+		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote {
+			held[ip] = h.Node
 		}
 	}
-	return claims
+	return held
 }

@@ -251,26 +251,13 @@ func (e *Extension) setPod(object podObject) {
 // doubtful returns the pods that EndpointSlices do not confirm although their labels say that a Service selects them,
 // and those that nobody has told anything of.
 func (a *attacher) doubtful() (pods []attachments.Pod) {
-	unnamed, _ := a.state.unconfirmed()
+	unnamed, _ := a.state.Unconfirmed()
 	for _, attachment := range a.store.All() {
-		if attachment.Released.IsZero() && !attachment.Ended && (attachment.Labels == nil || unnamed.anyOf(attachment.IPs)) {
+		if attachment.Released.IsZero() && !attachment.Ended && (attachment.Labels == nil || unnamed.AnyOf(attachment.IPs)) {
 			pods = append(pods, attachment.Pod)
 		}
 	}
 	return pods
-}
-
-// addressSet is a set of addresses.
-type addressSet map[netip.Addr]bool
-
-func (s addressSet) add(addrs []netip.Addr) {
-	for _, addr := range addrs {
-		s[addr] = true
-	}
-}
-
-func (s addressSet) anyOf(addrs []netip.Addr) bool {
-	return slices.ContainsFunc(addrs, func(addr netip.Addr) bool { return s[addr] })
 }
 
 // watchPods returns when the context ends. No plan waits for it: attachments have the labels that were last known.
@@ -389,4 +376,39 @@ func stripPod(object any) (any, error) {
 		stripped.Annotations = map[string]string{v1.MirrorPodAnnotationKey: static}
 	}
 	return stripped, nil
+}
+
+// convertPod reads what predictions need of a Pod, as the API server tells it.
+func convertPod(pod *v1.Pod) podObject {
+	static := pod.Annotations[v1.MirrorPodAnnotationKey]
+	object := podObject{
+		Pod:      attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
+		isStatic: static != "", static: static,
+		labels: maps.Clone(pod.Labels),
+		ended:  pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed,
+	}
+	if object.labels == nil {
+		object.labels = map[string]string{}
+	}
+	if pod.Spec.HostNetwork {
+		return object
+	}
+	for _, ip := range pod.Status.PodIPs {
+		if addr, err := netip.ParseAddr(ip.IP); err == nil {
+			object.ips = append(object.ips, addr.Unmap())
+		}
+	}
+	return object
+}
+
+// sourceAnnotation says in a kubelet's pods where it has them from.
+const sourceAnnotation = "kubernetes.io/config.source"
+
+// convertKubeletPod is convertPod for a pod as the kubelet tells it.
+func convertKubeletPod(pod *v1.Pod) podObject {
+	object := convertPod(pod)
+	if source, said := pod.Annotations[sourceAnnotation]; said && source != "api" {
+		object.isStatic, object.static, object.UID = true, object.UID, ""
+	}
+	return object
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
 	"github.com/openshift/origin-node/pkg/egress/kubelet/kubelettest"
@@ -207,16 +208,16 @@ func TestPodSources_StaticPod(t *testing.T) {
 	}
 	slice := func(uid string) {
 		t.Helper()
-		s := newSlice("web-1", "web")
+		s := clustertest.NewSlice("web-1", "web")
 		s.Namespace = "shop"
 		s.Endpoints = endpointOf("shop", "pod-hash", uid, "10.128.0.5")
-		if _, err := a.attacher.state.setSlice(s); err != nil {
+		if _, err := a.attacher.state.SetSlice(s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	slice("mirror")
-	a.attacher.state.update(v1.IPv4Protocol)
-	if all, _ := a.attacher.state.unconfirmed(); len(all) > 0 {
+	a.attacher.state.Update(v1.IPv4Protocol)
+	if all, _ := a.attacher.state.Unconfirmed(); len(all) > 0 {
 		t.Errorf("%v is not confirmed", all)
 	}
 }
@@ -227,7 +228,7 @@ func TestAttacher_Doubtful(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
 	doubtful := func(what string, want ...string) {
 		t.Helper()
-		a.attacher.state.update(v1.IPv4Protocol)
+		a.attacher.state.Update(v1.IPv4Protocol)
 		var got []string
 		for _, pod := range a.doubtful() {
 			got = append(got, pod.UID)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -40,7 +41,7 @@ const (
 
 // attacher decides what the CNI plugin asks. It is a [cni.Node].
 type attacher struct {
-	state *state
+	state *cluster.State
 	store *attachments.Store
 	pods  Pods
 	// released is the folder in which the plugin leaves notes, claims the file that it reads.
@@ -96,14 +97,14 @@ func (a *attacher) takeLeft(now time.Time) error {
 // linear in the number of attachments.
 func (a *attacher) tell() {
 	owners := attachments.ByAddress(a.store.All())
-	for _, ip := range a.state.attachedAddresses() {
+	for _, ip := range a.state.AttachedAddresses() {
 		if _, known := owners[ip]; !known {
-			a.state.deleteAttachment(ip)
+			a.state.DeleteAttachment(ip)
 		}
 	}
 	for ip, owner := range owners {
-		a.state.setAttachment(plan.Attachment{
-			Addr: ip, Pod: plan.Pod{Namespace: owner.Pod.Namespace, Name: owner.Pod.Name}, UID: uidOf(owner), Node: a.state.config.NodeName,
+		a.state.SetAttachment(plan.Attachment{
+			Addr: ip, Pod: plan.Pod{Namespace: owner.Pod.Namespace, Name: owner.Pod.Name}, UID: uidOf(owner), Node: a.state.Config.NodeName,
 			Labels: owner.Labels, Ended: owner.Ended, Released: !owner.Released.IsZero(),
 		})
 	}
@@ -145,7 +146,7 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	object, known := a.pods.Known(attachment.Pod)
 	missing := a.waits()
 	unknown := errNotAsked
-	if !known && missing == nil && a.state.claimsIn(namespace) {
+	if !known && missing == nil && a.state.ClaimsIn(namespace) {
 		object, unknown = a.pods.Find(ctx, attachment.Pod)
 		known = unknown == nil
 	}
@@ -161,7 +162,7 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 			return cni.Decision{}, err
 		}
 	}
-	switch claimed := a.state.claimsIn(namespace); {
+	switch claimed := a.state.ClaimsIn(namespace); {
 	case missing != nil:
 		return cni.Decision{}, missing
 	case claimed && !known:
@@ -182,7 +183,7 @@ func (a *attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni
 	}
 	var bindings []cni.Binding
 	for _, ip := range ips {
-		for _, b := range a.state.bindingsOf(ip) {
+		for _, b := range a.state.BindingsOf(ip) {
 			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.via(b.EgressIP)})
 		}
 	}
@@ -328,7 +329,7 @@ func (a *attacher) addClaims() error {
 	}
 	a.claiming.Lock()
 	defer a.claiming.Unlock()
-	namespaces := a.state.claimingNamespaces()
+	namespaces := a.state.ClaimingNamespaces()
 	if a.written != nil && !slices.ContainsFunc(namespaces, func(namespace string) bool { return !a.written[namespace] }) {
 		return nil
 	}
@@ -348,7 +349,7 @@ func (a *attacher) claimsMayDiffer() {
 
 // dropClaims removes namespaces without claims from the file when nothing in the kernel is for them any more.
 func (a *attacher) dropClaims(ctx context.Context) error {
-	before := a.state.claimingNamespaces()
+	before := a.state.ClaimingNamespaces()
 	if a.waits() != nil || len(before) >= a.told() {
 		return nil
 	}
@@ -357,7 +358,7 @@ func (a *attacher) dropClaims(ctx context.Context) error {
 	}
 	a.claiming.Lock()
 	defer a.claiming.Unlock()
-	return a.writeClaims(append(before, a.state.claimingNamespaces()...))
+	return a.writeClaims(append(before, a.state.ClaimingNamespaces()...))
 }
 
 // told returns how many namespaces are in the file.
@@ -406,43 +407,4 @@ func (e *Extension) awaitSyncs(ctx context.Context, look bool) error {
 		loops = append(loops, f.loop.Await)
 	}
 	return awaitAll(ctx, loops...)
-}
-
-// attachedAddresses returns the addresses of all attachments.
-func (s *state) attachedAddresses() []netip.Addr {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.attachments))
-}
-
-// bindingsOf returns those of a pod's address as of the last update.
-func (s *state) bindingsOf(ip netip.Addr) []plan.Binding {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.planners[familyOf(ip)].BindingsOf(ip)
-}
-
-// claimingNamespaces returns the namespaces of Services with claims, sorted.
-func (s *state) claimingNamespaces() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	namespaces := map[string]bool{}
-	for name, svc := range s.services {
-		if svc.claims(netip.Addr.IsValid) {
-			namespaces[name.Namespace] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(namespaces))
-}
-
-// claimsIn tells whether a Service of a namespace has a claim.
-func (s *state) claimsIn(namespace string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name, svc := range s.services {
-		if name.Namespace == namespace && svc.claims(netip.Addr.IsValid) {
-			return true
-		}
-	}
-	return false
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 )
 
@@ -55,15 +57,15 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 	a.attacher = &attacher{
 		attached: func(context.Context) {},
 		leading:  func(interfaces []string) []string { return interfaces },
-		state:    newState(testConfig), store: store, pods: pods,
+		state:    cluster.New(nodeConfig.Config), store: store, pods: pods,
 		released: filepath.Join(folder, "released"), claims: filepath.Join(folder, "claims"),
 		missing: func() []string { return nil },
 		failure: func() error { return a.broken },
 		via:     func(netip.Addr) string { return "" },
 		exists:  func(netns string) bool { return netns != "" && !a.gone },
 		await: func(context.Context, bool) error {
-			for _, family := range families {
-				a.attacher.state.update(family)
+			for _, family := range cluster.Families {
+				a.attacher.state.Update(family)
 			}
 			return a.broken
 		},
@@ -71,7 +73,7 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 	if err := a.load(); err != nil {
 		t.Fatal(err)
 	}
-	a.attacher.state.setService(newService("web", func(s *v1.Service) {
+	a.attacher.state.SetService(clustertest.NewService("web", func(s *v1.Service) {
 		s.Namespace, s.Spec.Selector, s.Spec.IPFamilies = "shop", map[string]string{"app": "web"}, []v1.IPFamily{v1.IPv4Protocol}
 	}))
 	return a
@@ -79,7 +81,7 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 
 // withoutService deletes shop/web.
 func (a *attacherTest) withoutService() {
-	a.attacher.state.deleteService(newService("web", func(s *v1.Service) { s.Namespace = "shop" }))
+	a.attacher.state.DeleteService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = "shop" }))
 }
 
 // label gives the pod u1 another label app.
@@ -92,14 +94,14 @@ func (a *attacherTest) label(app string) {
 
 // slice tells of an EndpointSlice of shop/web that names pods at 10.128.0.5 by UID.
 func (a *attacherTest) slice(uids ...string) {
-	slice := newSlice("web-1", "web")
+	slice := clustertest.NewSlice("web-1", "web")
 	slice.Namespace = "shop"
 	for _, uid := range uids {
 		slice.Endpoints = append(slice.Endpoints, discovery.Endpoint{
 			Addresses: []string{"10.128.0.5"}, TargetRef: &v1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "pod-" + uid, UID: types.UID(uid)},
 		})
 	}
-	if _, err := a.attacher.state.setSlice(slice); err != nil {
+	if _, err := a.attacher.state.SetSlice(slice); err != nil {
 		a.Fatal(err)
 	}
 }
@@ -120,8 +122,8 @@ func attached(id, uid string) attachments.Attachment {
 // expect expects whether 10.128.0.5 is bound after the next sync.
 func (a *attacherTest) expect(what string, bound bool) {
 	a.Helper()
-	a.attacher.state.update(v1.IPv4Protocol)
-	if got := a.attacher.state.bindingsOf(netip.MustParseAddr("10.128.0.5")); (len(got) > 0) != bound {
+	a.attacher.state.Update(v1.IPv4Protocol)
+	if got := a.attacher.state.BindingsOf(netip.MustParseAddr("10.128.0.5")); (len(got) > 0) != bound {
 		a.Errorf("%s: bindings %v, expected some: %v", what, got, bound)
 	}
 }
@@ -158,7 +160,7 @@ func TestAttacher_Decides(t *testing.T) {
 		{"labels unknown in a namespace without claims", func(a *attacherTest) {
 			a.withoutService()
 		}, attached("c3", "u3"), cni.Unbound, ""},
-		{"objects are missing", func(a *attacherTest) { a.missing = func() []string { return []string{services} } }, attached("c1", "u1"), "", cni.WaitingFor},
+		{"objects are missing", func(a *attacherTest) { a.missing = func() []string { return []string{cluster.Services} } }, attached("c1", "u1"), "", cni.WaitingFor},
 		{"the file of claims cannot be written", func(a *attacherTest) { a.claims = "/proc/none/claims" }, attached("c1", "u1"), "", cni.NotNoted},
 		{"nor for another namespace", func(a *attacherTest) {
 			a.claims = "/proc/none/claims"
@@ -296,16 +298,16 @@ func TestAttacher_StaticPod(t *testing.T) {
 	if _, err := a.Attach(t.Context(), attached("c1", "hash")); err != nil {
 		t.Fatal(err)
 	}
-	a.attacher.state.setService(newService("web", func(s *v1.Service) { s.Namespace = "shop" })) // known by slices alone
+	a.attacher.state.SetService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = "shop" })) // known by slices alone
 	for _, uid := range []string{"u1", "u2"} {
 		mirror := podObject{Pod: attachments.Pod{Namespace: "shop", Name: "pod-hash", UID: uid}, isStatic: true, static: "hash", labels: map[string]string{}}
 		if _, err := a.setPod(mirror); err != nil {
 			t.Fatal(err)
 		}
-		slice := newSlice("web-1", "web")
+		slice := clustertest.NewSlice("web-1", "web")
 		slice.Namespace = "shop"
 		slice.Endpoints = endpointOf("shop", "pod-hash", uid, "10.128.0.5")
-		if _, err := a.attacher.state.setSlice(slice); err != nil {
+		if _, err := a.attacher.state.SetSlice(slice); err != nil {
 			t.Fatal(err)
 		}
 		a.expect("the mirror "+uid, true)
@@ -340,7 +342,7 @@ func TestAttacher_EndedContainer(t *testing.T) {
 func TestAttacher_AttachesBeforeAllIsKnown(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
 	all := a.missing
-	a.missing = func() []string { return []string{services} }
+	a.missing = func() []string { return []string{cluster.Services} }
 	if _, err := a.Attach(t.Context(), attached("c1", "u1")); reasonOf(err) != cni.WaitingFor {
 		t.Errorf("err %v", err)
 	}
@@ -381,7 +383,7 @@ func TestAttacher_WritesClaims(t *testing.T) {
 		}
 	}
 	all := a.missing
-	a.missing = func() []string { return []string{services} }
+	a.missing = func() []string { return []string{cluster.Services} }
 	claims("bank")
 	a.missing = all
 	claims("shop")
@@ -405,7 +407,7 @@ func TestAttacher_Unconfirmed(t *testing.T) {
 	}
 	unconfirmed := func(after time.Duration, want int) {
 		t.Helper()
-		a.attacher.state.update(v1.IPv4Protocol)
+		a.attacher.state.Update(v1.IPv4Protocol)
 		if got := a.unconfirmed(time.Now().Add(after)); got != want {
 			t.Errorf("%d unconfirmed after %s, want %d", got, after, want)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -132,7 +133,7 @@ func (e *Extension) answerPlugin() {
 // lastFailure returns why the last sync of an IP family failed, or nil.
 func (e *Extension) lastFailure() error {
 	var errs []error
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		errs = append(errs, e.families[name].reconciler.Status().Failure)
 	}
 	return errors.Join(errs...)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 )
 
@@ -24,8 +25,8 @@ func TestExtension_AnswersThePlugin(t *testing.T) {
 		socket := filepath.Join(t.TempDir(), "cni.sock")
 		f := newAttachingTest(t, socket, v1.IPv4Protocol)
 		f.attach(fake.NewClientset(newPod("u1", func(p *v1.Pod) { p.Namespace, p.Spec.NodeName = "ns", "here" })))
-		f.host.OnServiceUpdate(newService("web", nil), newService("web", func(s *v1.Service) { s.Spec.Selector = map[string]string{"app": "u1"} }))
-		f.host.OnEndpointSliceDelete(newSlice("web-1", "web"))
+		f.host.OnServiceUpdate(clustertest.NewService("web", nil), clustertest.NewService("web", func(s *v1.Service) { s.Spec.Selector = map[string]string{"app": "u1"} }))
+		f.host.OnEndpointSliceDelete(clustertest.NewSlice("web-1", "web"))
 		client := cni.NewClient(socket)
 		request := cni.Request{ContainerID: "c1", IfName: "eth0", Pod: attachments.Pod{Namespace: "ns", Name: "web-0", UID: "u1"}, IPs: []netip.Addr{netip.MustParseAddr("10.128.0.9")}}
 		attach := func(reason cni.Reason) {
@@ -41,7 +42,7 @@ func TestExtension_AnswersThePlugin(t *testing.T) {
 			text, _ := os.ReadFile(filepath.Join(f.dir, "iptables-restore.held"))
 			return strings.Contains(string(text), "-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.9/32") // not the record of its removal
 		}
-		eventually(t, "it answers", func() bool { return reasonOf(client.Ready(t.Context())) == cni.WaitingFor })
+		clustertest.Eventually(t, "it answers", func() bool { return reasonOf(client.Ready(t.Context())) == cni.WaitingFor })
 		attach(cni.WaitingFor)
 
 		f.program("iptables-restore", fails)
@@ -52,7 +53,7 @@ func TestExtension_AnswersThePlugin(t *testing.T) {
 		}
 		f.program("iptables-restore", "sleep 0.2; "+keeps)
 		f.host.AfterSync(v1.IPv4Protocol, true) // ends the wait for the next try
-		eventually(t, "writes succeed", func() bool { return client.Ready(t.Context()) == nil })
+		clustertest.Eventually(t, "writes succeed", func() bool { return client.Ready(t.Context()) == nil })
 		attach("")
 		if !holds() {
 			t.Error("the pod starts, and the kernel has no rule for it")

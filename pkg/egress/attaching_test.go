@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 )
 
 func newPod(uid string, change func(*v1.Pod)) *v1.Pod {
@@ -66,7 +67,7 @@ func TestPodWatch_Find(t *testing.T) {
 
 // TestNoteClaims_AtOnce notes the claim of another Service without a sweep.
 func TestNoteClaims_AtOnce(t *testing.T) {
-	e := New(t.Context(), testConfig)
+	e := New(t.Context(), nodeConfig)
 	a := newAttacherTest(t, t.TempDir(), someLabels)
 	a.attacher.claimed, a.attacher.state, e.attacher = make(chan struct{}, 1), e.state, a.attacher
 	var running sync.WaitGroup
@@ -76,7 +77,7 @@ func TestNoteClaims_AtOnce(t *testing.T) {
 	defer running.Wait()
 	defer cancel()
 	for _, namespace := range []string{"bank", "depot"} {
-		e.SetService(newService("web", func(s *v1.Service) { s.Namespace = namespace }))
+		e.SetService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = namespace }))
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 			claims, err := attachments.ReadClaims(a.claims)
 			if claims[namespace] {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/metallb"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/upstream"
@@ -47,7 +48,7 @@ type balancer struct {
 // newBalancer returns one for an Extension; nil if nothing is steered, for each pod leaves from where it runs then, or if MetalLB is not to
 // be followed.
 func newBalancer(e *Extension) *balancer {
-	if !e.config.Steering.followsMetalLB() {
+	if !e.config.followsMetalLB() {
 		return nil
 	}
 	b := &balancer{
@@ -59,9 +60,6 @@ func newBalancer(e *Extension) *balancer {
 	}
 	return b
 }
-
-// followsMetalLB tells whether what MetalLB announces counts.
-func (s Steering) followsMetalLB() bool { return !s.off() && s.MetalLBNamespace != "" }
 
 // resourcesOfMetalLB are those that a node reads, with a selector of their labels: what it announces itself and may announce next, and what
 // the pool is to leave alone.
@@ -112,7 +110,7 @@ func (b *balancer) read() metallb.Reading {
 func (b *balancer) setService(object *v1.Service) {
 	if b != nil {
 		b.change(func(book *metallb.Book) bool {
-			return book.SetService(nameOf(object), balancedAddresses(object), object.Annotations)
+			return book.SetService(cluster.NameOf(object), cluster.BalancedAddresses(object), object.Annotations)
 		})
 	}
 }
@@ -120,7 +118,7 @@ func (b *balancer) setService(object *v1.Service) {
 // deleteService forgets a Service.
 func (b *balancer) deleteService(object *v1.Service) {
 	if b != nil {
-		b.change(func(book *metallb.Book) bool { return book.SetService(nameOf(object), nil, nil) })
+		b.change(func(book *metallb.Book) bool { return book.SetService(cluster.NameOf(object), nil, nil) })
 	}
 }
 
@@ -168,15 +166,15 @@ func (b *balancer) run() {
 		b.mu.Lock()
 		waits := len(b.unknown) > 0
 		b.mu.Unlock()
-		if waits || e.barrier.WaitsFor(services) {
+		if waits || e.barrier.WaitsFor(cluster.Services) {
 			continue // it is woken then
 		}
 		now := b.read()
 		e.steerer.setAnnounced(now.Here, now.Layer2)
 		e.changed(!maps.Equal(reserved, now.Reserved), time.Now())
 		reserved = now.Reserved
-		if e.barrier.WaitsFor(balancers) {
-			e.known(balancers)
+		if e.barrier.WaitsFor(cluster.Balancers) {
+			e.known(cluster.Balancers)
 		}
 	}
 }
@@ -203,8 +201,8 @@ func (b *balancer) fault() error {
 	}
 	b.mu.Unlock()
 	balanced := b.read().Balanced
-	for _, family := range families {
-		if len(reasons) > 0 && slices.ContainsFunc(b.extension.state.egressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
+	for _, family := range cluster.Families {
+		if len(reasons) > 0 && slices.ContainsFunc(b.extension.state.EgressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
 			slices.Sort(reasons)
 			return errors.New(strings.Join(reasons, "; "))
 		}
@@ -230,7 +228,7 @@ func (b *balancer) follow(client dynamic.Interface, api discovery.DiscoveryInter
 	}
 	e.running.Go(b.run)
 	e.running.Go(func() {
-		if !e.await(installed, "Cannot tell whether there is MetalLB; will retry, further failures are not logged", metallb.Statuses.Group) {
+		if !cluster.Await(e.ctx, e.logger, e.explain, installed, "Cannot tell whether there is MetalLB; will retry, further failures are not logged", metallb.Statuses.Group) {
 			return
 		}
 		for resource, selector := range resources {
@@ -245,7 +243,7 @@ func (b *balancer) followResource(client dynamic.Interface, api discovery.Discov
 	for b.extension.ctx.Err() == nil {
 		var since time.Time
 		usable := func() (bool, error) { return b.usable(client, api, resource, selector, &since) }
-		if !b.extension.await(usable, "Cannot read objects of MetalLB; will retry, further failures are not logged", resource.GroupResource().String()) {
+		if !cluster.Await(b.extension.ctx, b.extension.logger, b.extension.explain, usable, "Cannot read objects of MetalLB; will retry, further failures are not logged", resource.GroupResource().String()) {
 			return
 		}
 		b.watch(client, resource, selector)
@@ -260,7 +258,7 @@ func (b *balancer) followResource(client dynamic.Interface, api discovery.Discov
 // waiting for long: an API server that has just started refuses what it allows a moment later. Since is when the resource was found.
 func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string, since *time.Time) (bool, error) {
 	const patience = 10 * time.Second
-	there, err := HasResource(b.extension.ctx, api, resource.GroupVersion(), resource.Resource)
+	there, err := cluster.HasResource(b.extension.ctx, api, resource.GroupVersion(), resource.Resource)
 	if err != nil {
 		return false, err
 	}
@@ -272,7 +270,7 @@ func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInter
 	if since.IsZero() {
 		*since = time.Now()
 	}
-	_, err = client.Resource(resource).Namespace(b.extension.config.Steering.MetalLBNamespace).List(b.extension.ctx,
+	_, err = client.Resource(resource).Namespace(b.extension.config.Ways.MetalLBNamespace).List(b.extension.ctx,
 		metav1.ListOptions{LabelSelector: selector, Limit: 1, ResourceVersion: "0"})
 	if err == nil {
 		return true, nil
@@ -300,7 +298,7 @@ func explainMetalLB(resource schema.GroupVersionResource, err error) error {
 func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionResource, selector string) {
 	ctx, end := context.WithCancel(b.extension.ctx)
 	defer end()
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, b.extension.config.Steering.MetalLBNamespace, 0, nil,
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, b.extension.config.Ways.MetalLBNamespace, 0, nil,
 		func(options *metav1.ListOptions) { options.LabelSelector = selector }).Informer()
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) { // fails for a running informer only
 		cache.DefaultWatchErrorHandler(ctx, r, explainMetalLB(resource, err))
@@ -333,22 +331,22 @@ func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionR
 
 // AddBalanced adds to objects, which has the Services and what is on this node's interfaces, which addresses a load balancer announces from
 // this node, or may announce from it next. What cannot be read is in the error.
-func (objects *Objects) AddBalanced(ctx context.Context, client dynamic.Interface, api discovery.DiscoveryInterface, config Config) error {
-	if !config.Steering.followsMetalLB() {
+func AddBalanced(ctx context.Context, objects *cluster.Objects, client dynamic.Interface, api discovery.DiscoveryInterface, config Config) error {
+	if !config.followsMetalLB() {
 		return nil
 	}
 	book := metallb.NewBook()
 	for _, service := range objects.Services {
-		book.SetService(nameOf(service), balancedAddresses(service), service.Annotations)
+		book.SetService(cluster.NameOf(service), cluster.BalancedAddresses(service), service.Annotations)
 	}
 	var errs []error
 	for _, resource := range []schema.GroupVersionResource{metallb.Statuses, metallb.L2Advertisements} {
-		there, err := HasResource(ctx, api, resource.GroupVersion(), resource.Resource)
+		there, err := cluster.HasResource(ctx, api, resource.GroupVersion(), resource.Resource)
 		if err != nil || !there {
 			errs = append(errs, err)
 			continue
 		}
-		list, err := client.Resource(resource).Namespace(config.Steering.MetalLBNamespace).List(ctx, metav1.ListOptions{LabelSelector: resourcesOfMetalLB(config)[resource]})
+		list, err := client.Resource(resource).Namespace(config.Ways.MetalLBNamespace).List(ctx, metav1.ListOptions{LabelSelector: resourcesOfMetalLB(config)[resource]})
 		if err != nil {
 			errs = append(errs, explainMetalLB(resource, err))
 			continue

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -47,7 +48,7 @@ func (n *earlierNAT) set(family v1.IPFamily, found []natorder.Chain) (added []na
 func (n *earlierNAT) troubles() (troubles []trouble) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, family := range families {
+	for _, family := range cluster.Families {
 		for _, chain := range n.found[family] {
 			troubles = append(troubles, trouble{reason: notFirst, note: describeEarlier(family, chain)})
 		}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
@@ -53,13 +54,13 @@ type eventRecorder struct {
 	nodeName string
 	// allKnowPods: all nodes know what is refused of single pods.
 	allKnowPods bool
-	state       *state
+	state       *cluster.State
 	limit       flowcontrol.RateLimiter
 	wake        chan struct{}
 
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
-	refusals map[plan.Service]map[v1.IPFamily]refused
+	refusals map[plan.Service]map[v1.IPFamily]cluster.Refused
 	// troubles are what is wrong with where the egress IPs of Services are.
 	troubles map[plan.Service][]trouble
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
@@ -105,34 +106,27 @@ type warning struct {
 	due time.Time
 }
 
-func newEventRecorder(logger klog.Logger, config Config, state *state) *eventRecorder {
+func newEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.State) *eventRecorder {
 	return &eventRecorder{
 		logger: logger, nodeName: config.NodeName, allKnowPods: config.Scope == placement.Cluster, state: state,
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
 		wake:     make(chan struct{}, 1),
-		refusals: map[plan.Service]map[v1.IPFamily]refused{},
+		refusals: map[plan.Service]map[v1.IPFamily]cluster.Refused{},
 		warnings: map[plan.Service][]warning{},
 	}
 }
 
-// refused is what one Service was refused in an IP family, as of one update: what the plan says by now may be younger.
-type refused struct {
-	refusals []plan.Refusal
-	// others: it has other egress IPs.
-	others bool
-}
-
 // update says what is refused now, where the plans of the IP families changed. It does not block.
 func (r *eventRecorder) update(changes map[v1.IPFamily]plan.Change) {
-	refusals := map[v1.IPFamily]map[plan.Service]refused{}
+	refusals := map[v1.IPFamily]map[plan.Service]cluster.Refused{}
 	for family, change := range changes {
-		refusals[family] = refusalsOf(change, planned{state: r.state, family: family})
+		refusals[family] = refusalsOf(change, cluster.Planned{State: r.state, Family: family})
 	}
 	r.set(refusals)
 }
 
 // refusalsOf returns the refusals of those Services that a change of a plan is about.
-func refusalsOf(change plan.Change, p planned) map[plan.Service]refused {
+func refusalsOf(change plan.Change, p cluster.Planned) map[plan.Service]cluster.Refused {
 	services := maps.Clone(change.Services) // another Service of the same name needs other Events
 	for _, refusal := range slices.Concat(change.Refused, change.Lifted) {
 		if services == nil {
@@ -140,7 +134,7 @@ func refusalsOf(change plan.Change, p planned) map[plan.Service]refused {
 		}
 		services[refusal.Service] = true
 	}
-	refusals := make(map[plan.Service]refused, len(services))
+	refusals := make(map[plan.Service]cluster.Refused, len(services))
 	for service := range services {
 		refusals[service] = p.RefusalsOf(service)
 	}
@@ -148,13 +142,13 @@ func refusalsOf(change plan.Change, p planned) map[plan.Service]refused {
 }
 
 // set says what these Services are refused now, by IP family.
-func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]refused) {
+func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := map[plan.Service]bool{}
 	for family, byService := range refusals {
 		for service, of := range byService {
-			if len(of.refusals) > 0 || r.refusals[service] != nil {
+			if len(of.Refusals) > 0 || r.refusals[service] != nil {
 				r.refuse(service, family, of)
 				changed[service] = true
 			}
@@ -203,12 +197,12 @@ func (r *eventRecorder) wakeUp() {
 }
 
 // refuse notes all refusals of a Service in an IP family.
-func (r *eventRecorder) refuse(service plan.Service, family v1.IPFamily, of refused) {
+func (r *eventRecorder) refuse(service plan.Service, family v1.IPFamily, of cluster.Refused) {
 	if r.refusals[service] == nil {
-		r.refusals[service] = map[v1.IPFamily]refused{}
+		r.refusals[service] = map[v1.IPFamily]cluster.Refused{}
 	}
-	of.refusals = oneForEachReason(of.refusals)
-	if r.refusals[service][family] = of; len(of.refusals) == 0 {
+	of.Refusals = oneForEachReason(of.Refusals)
+	if r.refusals[service][family] = of; len(of.Refusals) == 0 {
 		delete(r.refusals[service], family)
 	}
 	if len(r.refusals[service]) == 0 {
@@ -245,14 +239,14 @@ func (r *eventRecorder) replace(service plan.Service, warnings []warning) {
 // family, and one for both if it says the same of both. The families' plans follow their own changes: a
 // warning that spoke for both would be another one, and written anew, when the first of them is lifted.
 func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
-	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.uid(service)}
+	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.UID(service)}
 	var warnings []warning
 	now := time.Now()
-	for _, family := range families {
+	for _, family := range cluster.Families {
 		of := r.refusals[service][family]
-		for _, refusal := range of.refusals {
-			ofPod := refusal.Pod.IsValid() && planned{state: r.state, family: family}.Placed(service, refusal.Pod)
-			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal, of.others), ofFew: ofPod && !r.allKnowPods}
+		for _, refusal := range of.Refusals {
+			ofPod := refusal.Pod.IsValid() && cluster.Planned{State: r.state, Family: family}.Placed(service, refusal.Pod)
+			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal, of.Others), ofFew: ofPod && !r.allKnowPods}
 			if settles(refusal.Reason) {
 				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
 			}
@@ -306,7 +300,7 @@ func (r *eventRecorder) warningsAboutNode() []warning {
 func (r *eventRecorder) example(reason plan.Reason) (first plan.Refusal, found bool) {
 	for _, byFamily := range r.refusals {
 		for _, of := range byFamily {
-			for _, refusal := range of.refusals {
+			for _, refusal := range of.Refusals {
 				if refusal.Reason == reason && (!found || compareRefusals(refusal, first) < 0) {
 					first, found = refusal, true
 				}
@@ -353,7 +347,7 @@ func (r *eventRecorder) record(ctx context.Context, recorder record.EventRecorde
 
 // next returns a warning that is due and that this node has to write; the caller does.
 func (r *eventRecorder) next(now time.Time) (warning, bool) {
-	nodes := sync.OnceValue(r.state.nodeNames)
+	nodes := sync.OnceValue(r.state.NodeNames)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for service, warnings := range r.warnings {

@@ -26,6 +26,8 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -89,13 +91,13 @@ func (s *eventServer) told() (told []string) {
 }
 
 // stateWith knows Services "web" and "db" and so many nodes, "node-0" and so on.
-func stateWith(nodes int) *state {
-	s := newState(testConfig)
+func stateWith(nodes int) *cluster.State {
+	s := cluster.New(nodeConfig.Config)
 	for _, name := range []string{"web", "db"} {
-		s.setService(newService(name, func(svc *v1.Service) { svc.UID = types.UID("uid of " + name) }))
+		s.SetService(clustertest.NewService(name, func(svc *v1.Service) { svc.UID = types.UID("uid of " + name) }))
 	}
 	for i := range nodes {
-		s.setNode(&v1.Node{
+		s.SetNode(&v1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i)},
 			Status:     v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: fmt.Sprintf("192.0.2.%d", i)}}},
 		})
@@ -103,8 +105,8 @@ func stateWith(nodes int) *state {
 	return s
 }
 
-func newTestRecorder(node string, s *state) *eventRecorder {
-	r := newEventRecorder(klog.Background(), Config{NodeName: node}, s)
+func newTestRecorder(node string, s *cluster.State) *eventRecorder {
+	r := newEventRecorder(klog.Background(), cluster.Config{NodeName: node}, s)
 	r.limit = flowcontrol.NewFakeAlwaysRateLimiter()
 	return r
 }
@@ -119,14 +121,14 @@ func refusal(name string, reason plan.Reason, pod string) plan.Refusal {
 
 // say says that these refusals, and no others, hold.
 func say(r *eventRecorder, refusals ...plan.Refusal) {
-	said := map[plan.Service]refused{}
+	said := map[plan.Service]cluster.Refused{}
 	for service := range r.refusals {
-		said[service] = refused{}
+		said[service] = cluster.Refused{}
 	}
 	for _, refusal := range refusals {
-		said[refusal.Service] = refused{refusals: append(said[refusal.Service].refusals, refusal)}
+		said[refusal.Service] = cluster.Refused{Refusals: append(said[refusal.Service].Refusals, refusal)}
 	}
-	r.set(map[v1.IPFamily]map[plan.Service]refused{v1.IPv4Protocol: said})
+	r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{v1.IPv4Protocol: said})
 }
 
 // dueAt returns the warnings that a node writes at a time.
@@ -191,8 +193,8 @@ func TestEventRecorder_AddressOfOtherPod(t *testing.T) {
 
 func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
 	r := newTestRecorder("node-0", stateWith(1))
-	of := map[plan.Service]refused{{Namespace: "ns", Name: "web"}: {refusals: []plan.Refusal{refusal("web", plan.NotAllowed, "")}}}
-	r.set(map[v1.IPFamily]map[plan.Service]refused{v1.IPv4Protocol: of, v1.IPv6Protocol: of})
+	of := map[plan.Service]cluster.Refused{{Namespace: "ns", Name: "web"}: {Refusals: []plan.Refusal{refusal("web", plan.NotAllowed, "")}}}
+	r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{v1.IPv4Protocol: of, v1.IPv6Protocol: of})
 	if got := texts(dueAt(r, time.Now())); len(got) != 1 {
 		t.Errorf("Events %q, want one", got)
 	}
@@ -204,7 +206,7 @@ func TestEventRecorder_NotAllEgressIPs(t *testing.T) {
 	of := refusal("web", plan.NotAllowed, "")
 	of.EgressIP = netip.MustParseAddr("203.0.113.10")
 	for others, says := range map[bool]string{false: "No egress IP: ", true: "Not all egress IPs: "} {
-		r.set(map[v1.IPFamily]map[plan.Service]refused{v1.IPv4Protocol: {of.Service: {[]plan.Refusal{of}, others}}})
+		r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{v1.IPv4Protocol: {of.Service: {Refusals: []plan.Refusal{of}, Others: others}}})
 		if got := dueAt(r, time.Now()); len(got) != 1 || !strings.HasPrefix(got[0].note, says) {
 			t.Errorf("Events %+v, want one with %q", got, says)
 		}
@@ -227,7 +229,7 @@ func TestEventRecorder_FamiliesAreIndependent(t *testing.T) {
 		{v1.IPv4Protocol, nil, 0},
 		{v1.IPv6Protocol, nil, 0},
 	} {
-		r.set(map[v1.IPFamily]map[plan.Service]refused{change.family: {web: {refusals: change.refusals}}})
+		r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{change.family: {web: {Refusals: change.refusals}}})
 		if got := texts(dueAt(r, time.Now())); len(got) != change.events {
 			t.Errorf("%s, %d refusals: Events %q, want %d", change.family, len(change.refusals), got, change.events)
 		}
@@ -288,7 +290,7 @@ func TestEventRecorder_WriterIsGone(t *testing.T) {
 	before := writers()
 	gone := before[0]
 	delete(recorders, gone)
-	s.deleteNode(gone)
+	s.DeleteNode(gone)
 	now = now.Add(2 * eventRepeat)
 	after := writers()
 	kept := slices.DeleteFunc(slices.Clone(after), func(name string) bool { return !slices.Contains(before, name) })
@@ -348,7 +350,7 @@ func TestEventRecorder_ServiceIsAnother(t *testing.T) {
 	r := newTestRecorder("node-0", s)
 	say(r, refusal("web", plan.NotAllowed, ""))
 	dueAt(r, time.Now())
-	s.setService(newService("web", func(svc *v1.Service) { svc.UID = "another" }))
+	s.SetService(clustertest.NewService("web", func(svc *v1.Service) { svc.UID = "another" }))
 	say(r, refusal("web", plan.NotAllowed, ""))
 	due := dueAt(r, time.Now())
 	if len(due) != 1 || due[0].about.UID != "another" {
@@ -370,7 +372,7 @@ func TestEventRecorder_LongNoteIsCut(t *testing.T) {
 
 // TestEventRecorder_ManyRefusalsAreLimited: they do not flood the API server.
 func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
-	r := newEventRecorder(klog.Background(), Config{NodeName: "node-0"}, stateWith(1))
+	r := newEventRecorder(klog.Background(), cluster.Config{NodeName: "node-0"}, stateWith(1))
 	recorder := record.NewFakeRecorder(1000)
 	began := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -381,7 +383,7 @@ func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
 		refusals = append(refusals, refusal(fmt.Sprintf("s%d", i), plan.NotAllowed, ""))
 	}
 	say(r, refusals...)
-	eventually(t, "more Events than the burst", func() bool { return len(recorder.Events) > eventBurst })
+	clustertest.Eventually(t, "more Events than the burst", func() bool { return len(recorder.Events) > eventBurst })
 	got := len(recorder.Events)
 	if most := eventBurst + 1 + int(time.Since(began).Seconds()*eventRate); got > most {
 		t.Errorf("%d Events within %s, want %d at most", got, time.Since(began), most)
@@ -399,7 +401,7 @@ func TestEventRecorder_OnlyCreatesAndPatches(t *testing.T) {
 	go r.run(t.Context(), server.client.CoreV1())
 	has := func(want ...string) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("Events %q", want), func() bool { return slices.Equal(server.told(), want) })
+		clustertest.Eventually(t, fmt.Sprintf("Events %q", want), func() bool { return slices.Equal(server.told(), want) })
 	}
 	say(r, refusal("web", plan.NotAllowed, ""))
 	has("forged NotAllowed 7", "web NotAllowed 1")
@@ -434,12 +436,12 @@ func TestEventRecorder_ForbiddenIsNotRetried(t *testing.T) {
 	go r.run(t.Context(), server.client.CoreV1())
 	web, db := refusal("web", plan.NotAllowed, ""), refusal("db", plan.NotAllowed, "")
 	say(r, web)
-	eventually(t, "the first Event", func() bool { return len(server.asked()) > 0 })
+	clustertest.Eventually(t, "the first Event", func() bool { return len(server.asked()) > 0 })
 	for range 100 {
 		say(r, web)
 	}
 	say(r, web, db)
-	eventually(t, "the second Event", func() bool { return len(server.asked()) > 1 })
+	clustertest.Eventually(t, "the second Event", func() bool { return len(server.asked()) > 1 })
 	if got := server.asked(); len(got) != 2 {
 		t.Errorf("requests %q, want two", got)
 	}
@@ -449,12 +451,12 @@ func TestEventRecorder_ForbiddenIsNotRetried(t *testing.T) {
 // does when it is over.
 func TestEventRecorder_AboutALyingNode(t *testing.T) {
 	s := stateWith(20)
-	s.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
+	s.Config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
 	liar := node("node-3", "10.128.0.5", v1.ConditionTrue)
-	s.setNode(liar)
-	faults := s.nodeFaults(v1.IPv4Protocol)
-	if len(faults) != 1 || faults[0].Node != "node-3" || s.primary("node-3", v1.IPv4Protocol).IsValid() {
-		t.Fatalf("faults %+v, primary address %s; want the pod's address ignored", faults, s.primary("node-3", v1.IPv4Protocol))
+	s.SetNode(liar)
+	faults := s.NodeFaults(v1.IPv4Protocol)
+	if len(faults) != 1 || faults[0].Node != "node-3" || s.Primary("node-3", v1.IPv4Protocol).IsValid() {
+		t.Fatalf("faults %+v, primary address %s; want the pod's address ignored", faults, s.Primary("node-3", v1.IPv4Protocol))
 	}
 	writers := 0
 	for i := range 20 {

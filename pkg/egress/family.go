@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
@@ -48,7 +49,7 @@ func newFamily(e *Extension, name v1.IPFamily) *family {
 		loop: extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		reconciler: reconcile.New(e.logger, reconcile.Config{
 			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
-			Steering:      e.config.Steering.forKernel(),
+			Steering:      e.config.kernelSteering(),
 			RepairProxier: func() { e.proxier.Repair() },
 		}),
 	}
@@ -63,7 +64,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	change := f.update(regular)
 	e.pool.sync(f.name)
 	ways, wake := e.steerer.steering(f.name)
-	p := planned{e.state, f.name, ways}
+	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
 	numbers := p.Numbers()
 	f.report(change, numbers)
 	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
@@ -75,14 +76,14 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	began := time.Now()
 	inKernel := f.inKernel(change, ways)
 	f.guardSources(ctx, inKernel)
-	result := f.reconciler.Sync(ctx, p, inKernel, e.state.primary(e.config.NodeName, f.name))
+	result := f.reconciler.Sync(ctx, p, inKernel, e.state.Primary(e.config.NodeName, f.name))
 	if result.Err == nil && !result.Waiting {
 		f.unguardSources(ctx)
 	}
 	e.steerer.synced(f.name, e.proxier.Served())
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
-	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.nextChoice(f.name)), result.Err != nil || result.Waiting
+	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.NextChoice(f.name)), result.Err != nil || result.Waiting
 }
 
 // inKernel returns what a change of the plan, and of the ways of its packets, means for the kernel.
@@ -95,11 +96,11 @@ func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Chang
 
 // update brings the plan up to date and returns what that changed.
 func (f *family) update(regular bool) plan.Change {
-	f.extension.state.setHolders(f.name, f.extension.steerer.holders(f.name))
+	f.extension.state.SetHolders(f.name, f.extension.steerer.holders(f.name))
 	if !regular || !f.extension.config.Audit {
-		return f.extension.state.update(f.name)
+		return f.extension.state.Update(f.name)
 	}
-	change, right := f.extension.state.audit(f.name)
+	change, right := f.extension.state.Audit(f.name)
 	if !right {
 		f.logger.Error(nil, "The plan that followed the changes is not the plan for the objects. This is a fault of the program: please report it, and restart the node")
 	}
@@ -111,7 +112,7 @@ func (f *family) report(change plan.Change, numbers plan.Numbers) {
 	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
 	f.refusals.log(change.Refused, change.Lifted)
-	faults := f.extension.state.nodeFaults(f.name)
+	faults := f.extension.state.NodeFaults(f.name)
 	ignoredNodeAddresses.WithLabelValues(string(f.name)).Set(float64(len(faults)))
 	f.nodeFaults.log(faults)
 }

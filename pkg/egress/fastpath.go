@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/component-base/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
@@ -14,7 +15,7 @@ import (
 )
 
 // fastPath returns that of established flows; nil if there is none.
-func (e *Extension) fastPath() *fastpath.Path { return e.config.Steering.Kernel.Fast }
+func (e *Extension) fastPath() *fastpath.Path { return e.config.Ways.Kernel.Fast }
 
 // placed tells the fast path behind which interfaces pods are.
 func (e *Extension) placed(grants portsecurity.Grants) {
@@ -69,7 +70,7 @@ func (e *Extension) fastWarnings() (lines []string) {
 	if now.Fault != nil {
 		lines = append(lines, status.Warning+slow+now.Fault.Error())
 	}
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		if why := now.Unusable[kernel.Family(name)]; why != "" {
 			lines = append(lines, fmt.Sprintf("%s%s%s: %s", status.Warning, slow, name, why))
 		}
@@ -114,7 +115,7 @@ func (*fastCollector) CollectWithStability(collected chan<- metrics.Metric) {
 		return
 	}
 	now := e.fastPath().Status()
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		count := counts[kernel.Family(name)]
 		collected <- metrics.NewLazyConstMetric(fastPodsDesc, metrics.GaugeValue, float64(now.Pods[kernel.Family(name)]), string(name))
 		for direction, traffic := range map[string]fastpath.Traffic{"sent": count.Sent, "left": count.Left, "own": count.Own, "answers": count.Answers} {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -67,7 +68,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 		}
 	}
 	add(unavailable, "this node sends no packets to the nodes that have their egress IPs, so its pods use these where they run: %v", e.config.Steering.Unavailable)
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		if !e.families[name].planned.Load() {
 			continue
 		}

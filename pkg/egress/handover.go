@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -33,7 +34,7 @@ type handoverWriter interface {
 func (e *Extension) startHandovers(ctx context.Context) (handovers, error) {
 	h := handovers{}
 	for _, network := range e.config.Pool.Networks {
-		family := familyOf(network.Addr())
+		family := cluster.FamilyOf(network.Addr())
 		if err := handover.Available(kernel.Family(family)); err != nil {
 			return nil, err
 		}
@@ -56,7 +57,7 @@ func (p *poolNode) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
 	}
 	known := map[of]netip.Addr{}
 	return func(m pool.Move) (netip.Addr, bool) {
-		key := of{familyOf(m.Address), m.Other}
+		key := of{cluster.FamilyOf(m.Address), m.Other}
 		node, looked := known[key]
 		if !looked {
 			var err error
@@ -70,7 +71,7 @@ func (p *poolNode) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
 }
 
 func (p *poolNode) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
-	addresses := p.extension.state.primaries(family)
+	addresses := p.extension.state.Primaries(family)
 	self, node := addresses[p.extension.config.NodeName], addresses[name]
 	if !self.IsValid() || !node.IsValid() {
 		return netip.Addr{}, fmt.Errorf("this node, or that one, has no InternalIP that counts for %s", family)
@@ -85,7 +86,7 @@ func (p *poolNode) neighbour(family v1.IPFamily, name string) (netip.Addr, error
 func (p *poolNode) passOn(former map[netip.Addr]netip.Addr) {
 	of := map[v1.IPFamily]map[netip.Addr]netip.Addr{}
 	for ip, node := range former {
-		family := familyOf(ip)
+		family := cluster.FamilyOf(ip)
 		if of[family] == nil {
 			of[family] = map[netip.Addr]netip.Addr{}
 		}
@@ -102,7 +103,7 @@ func (p *poolNode) passOn(former map[netip.Addr]netip.Addr) {
 func (p *poolNode) leaveTo(addresses []netip.Addr) {
 	of := map[v1.IPFamily][]netip.Addr{}
 	for _, ip := range addresses {
-		of[familyOf(ip)] = append(of[familyOf(ip)], ip)
+		of[cluster.FamilyOf(ip)] = append(of[cluster.FamilyOf(ip)], ip)
 	}
 	for family, list := range of {
 		if w := p.handovers[family]; w != nil {
@@ -166,7 +167,7 @@ func (p *poolNode) awaitRules(addresses []netip.Addr, most time.Duration) {
 	ctx, stop := context.WithTimeout(p.ctx, most)
 	defer stop()
 	for name, f := range p.extension.families {
-		if slices.ContainsFunc(addresses, func(ip netip.Addr) bool { return familyOf(ip) == name }) {
+		if slices.ContainsFunc(addresses, func(ip netip.Addr) bool { return cluster.FamilyOf(ip) == name }) {
 			_ = f.loop.Await(ctx) // what is late is no reason to wait any longer
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -72,7 +73,7 @@ var register = sync.OnceFunc(func() {
 	takeTime.WithLabelValues()
 	cniUnconfirmed.WithLabelValues()
 	listWrites.WithLabelValues()
-	for _, family := range families { // so that the first increase is one
+	for _, family := range cluster.Families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
 		flowDeletions.WithLabelValues(string(family))
 		flowsUnbarred.WithLabelValues(string(family))

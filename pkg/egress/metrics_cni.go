@@ -64,25 +64,11 @@ func resultOf(done string, err error) string {
 
 // unconfirmed counts the attachments that EndpointSlices do not confirm in time.
 func (a *attacher) unconfirmed(now time.Time) (count int) {
-	_, unnamed := a.state.unconfirmed()
+	_, unnamed := a.state.Unconfirmed()
 	for _, attachment := range a.store.All() {
-		if unnamed.anyOf(attachment.IPs) && attachment.Released.IsZero() && now.Sub(attachment.Since) > confirmedWithin {
+		if unnamed.AnyOf(attachment.IPs) && attachment.Released.IsZero() && now.Sub(attachment.Since) > confirmedWithin {
 			count++
 		}
 	}
 	return count
-}
-
-// unconfirmed returns the attached addresses that a Service selects although no EndpointSlice of it names them, and those
-// of them that are bound for their labels alone.
-func (s *state) unconfirmed() (all, bound addressSet) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all, bound = addressSet{}, addressSet{}
-	for _, planner := range s.planners {
-		ofAll, ofBound := planner.Unconfirmed()
-		all.add(ofAll)
-		bound.add(ofBound)
-	}
-	return all, bound
 }

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/component-base/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -61,7 +62,7 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 	e.pool.collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.CounterValue, value, labels...)
 	})
-	for _, family := range families {
+	for _, family := range cluster.Families {
 		counts := map[string]int{}
 		for _, a := range e.steerer.addresses(family) {
 			counts[a.State]++

@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -22,11 +23,11 @@ func aboutNode(name string) plan.Service { return plan.Service{Name: name} }
 // nodeTroubles returns what Nodes should not tell; nothing before there is a plan.
 func (e *Extension) nodeTroubles() map[plan.Service][]trouble {
 	troubles := map[plan.Service][]trouble{}
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		if !e.families[name].planned.Load() {
 			continue
 		}
-		for _, fault := range e.state.nodeFaults(name) {
+		for _, fault := range e.state.NodeFaults(name) {
 			about := aboutNode(fault.Node)
 			troubles[about] = append(troubles[about], trouble{reason: nodeAddressIgnored, note: fault.Message})
 		}
@@ -36,7 +37,7 @@ func (e *Extension) nodeTroubles() map[plan.Service][]trouble {
 
 // nodeWarnings returns what Nodes should not tell, for 'openshift egress verify'.
 func (e *Extension) nodeWarnings(family v1.IPFamily) (warnings []string) {
-	for _, fault := range e.state.nodeFaults(family) {
+	for _, fault := range e.state.NodeFaults(family) {
 		warnings = append(warnings, status.Warning+fault.Message)
 	}
 	return warnings

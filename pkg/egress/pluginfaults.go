@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -130,13 +131,13 @@ func (a *attacher) withoutPlugin(ctx context.Context) ([]podObject, error) {
 	if err != nil {
 		return nil, err
 	}
-	attached := addressSet{}
+	attached := cluster.AddressSet{}
 	for _, attachment := range a.store.All() {
 		if attachment.Released.IsZero() {
-			attached.add(attachment.IPs)
+			attached.Add(attachment.IPs)
 		}
 	}
-	pods = slices.DeleteFunc(pods, func(pod podObject) bool { return pod.ended || len(pod.ips) == 0 || attached.anyOf(pod.ips) })
+	pods = slices.DeleteFunc(pods, func(pod podObject) bool { return pod.ended || len(pod.ips) == 0 || attached.AnyOf(pod.ips) })
 	slices.SortFunc(pods, func(a, b podObject) int { return cmp.Compare(a.Pod.String(), b.Pod.String()) })
 	return pods, nil
 }

@@ -234,7 +234,7 @@ func TestContest_RestsLongerAndLonger(t *testing.T) {
 func TestKeepListed_TellsOfAContest(t *testing.T) {
 	l := newListTest(t, true, true)
 	l.installs()
-	e, now := New(t.Context(), testConfig), time.Now()
+	e, now := New(t.Context(), nodeConfig), time.Now()
 	for round := range contestRounds + 1 {
 		l.writes(bridge)
 		rest := e.keepListed(l.pluginList, now)
@@ -259,7 +259,7 @@ func TestKeepListed_ReplacedMeanwhile(t *testing.T) {
 		l.writes(pluginFirst)
 		return nil
 	}
-	e := New(t.Context(), testConfig)
+	e := New(t.Context(), nodeConfig)
 	if rest := e.keepListed(l.pluginList, time.Now()); rest != listRest || len(e.pluginFaults.all()) > 0 {
 		t.Errorf("rests for %s, faults %q", rest, e.pluginFaults.all())
 	}
@@ -274,7 +274,7 @@ func TestKeepListed_Unlabelled(t *testing.T) {
 	l := newListTest(t, true, true)
 	l.writes(bridge)
 	l.labels = errNoSource
-	e := New(t.Context(), testConfig)
+	e := New(t.Context(), nodeConfig)
 	expect := func(want string) {
 		t.Helper()
 		e.keepListed(l.pluginList, l.now)
@@ -294,7 +294,7 @@ func TestKeepListed_Unlabelled(t *testing.T) {
 
 // TestCheckLabels_TellsWhatLasts, where the plugin is used.
 func TestCheckLabels_TellsWhatLasts(t *testing.T) {
-	e := New(t.Context(), testConfig)
+	e := New(t.Context(), nodeConfig)
 	e.attacher = newAttacherTest(t, t.TempDir(), podSources{}).attacher
 	began := time.Now()
 	expect := func(what string, after time.Duration, want int) {
@@ -315,7 +315,7 @@ func TestCheckLabels_TellsWhatLasts(t *testing.T) {
 
 // TestPluginWarnings_NoAttachments: pods may have started without a plugin that is to be installed.
 func TestPluginWarnings_NoAttachments(t *testing.T) {
-	e := New(t.Context(), testConfig)
+	e := New(t.Context(), nodeConfig)
 	e.attacher = newAttacherTest(t, t.TempDir(), podSources{}).attacher
 	if warnings := e.pluginWarnings(t.Context()); warnings != nil {
 		t.Errorf("nobody uses the plugin: %q", warnings)

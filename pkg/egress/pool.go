@@ -14,24 +14,19 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// Pool is where this program puts egress IPs by itself.
-type Pool struct {
-	// Networks are those of the egress IPs that it puts on nodes; none if it puts none.
-	Networks []netip.Prefix
-	// Nodes selects the nodes that it puts them on, Port is where these speak to each other.
-	Nodes labels.Selector
-	Port  uint16
-	// Former is a label of Nodes that are selected as well; empty for none.
-	Former string
+// Membership is how this node takes part in the pool.
+type Membership struct {
+	// Port is where nodes of the pool speak to each other.
+	Port uint16
 	// DrainFile is there as long as this node is drained; also after a restart, not after a reboot.
 	DrainFile string
 }
@@ -47,7 +42,7 @@ type poolNode struct {
 	// nodes are those that are in the pool, former those that are by its former label alone.
 	nodes, former map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
-	wanted map[v1.IPFamily]wanted
+	wanted map[v1.IPFamily]cluster.Grants
 	// stopKeeping ends what keeps the addresses of an earlier process, and waits for that.
 	stopKeeping func()
 	// runner is nil as long as this node has had no part in the pool.
@@ -71,13 +66,6 @@ type poolNode struct {
 	warned struct{ networks, unable, labels, shared []string }
 }
 
-// wanted are the addresses that a revision of a family's plan grants.
-type wanted struct {
-	addresses map[netip.Addr]bool
-	siblings  map[netip.Addr][]netip.Addr
-	revision  uint64
-}
-
 // toldPool is what a runner was told last.
 type toldPool struct {
 	addresses map[string]netip.Addr
@@ -89,12 +77,12 @@ type toldPool struct {
 
 // newPoolNode returns the part of an Extension's node; nil if there is no pool.
 func newPoolNode(ctx context.Context, e *Extension) *poolNode {
-	if len(e.config.Pool.Networks) == 0 || e.config.Steering.off() {
+	if len(e.config.Pool.Networks) == 0 || e.config.Steering.Off() {
 		return nil
 	}
 	p := &poolNode{
 		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
-		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]wanted{}, moves: map[pool.Reason]int{},
+		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
 		handing: map[int][]netip.Addr{}, left: map[netip.Addr]time.Time{},
 	}
 	for why := range pool.Reasons() {
@@ -122,7 +110,7 @@ func (p *poolNode) setNode(node *v1.Node) (changed bool) {
 		return false
 	}
 	pool := p.extension.config.Pool
-	return p.setInPool(node.Name, pool.selects(node.Labels), pool.selectsByFormer(node.Labels))
+	return p.setInPool(node.Name, pool.Selects(node.Labels), pool.SelectsByFormer(node.Labels))
 }
 
 // deleteNode forgets a Node, and tells whether it was in the pool.
@@ -153,14 +141,14 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		return
 	}
 	s := p.extension.steerer
-	judged := s.state.judgedNodes(s.outer)
+	judged := s.state.JudgedNodes(s.outer)
 	p.mu.Lock()
 	defer p.unlock()
 	addresses := p.owned(judged)
-	if granted := s.state.granted(family, p.extension.config.Pool.Networks, p.wanted[family].revision); granted.addresses != nil {
+	if granted := s.state.Granted(family, p.extension.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
 		p.wanted[family] = granted
 	}
-	if len(p.wanted) < len(families) {
+	if len(p.wanted) < len(cluster.Families) {
 		return
 	}
 	p.noteLeft(time.Now())
@@ -181,7 +169,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	p.extension.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
 	p.runner.Tell(s.epochs(wanted))
 	nodes := slices.Sorted(maps.Keys(p.nodes))
-	zones := s.state.zonesOf(nodes)
+	zones := s.state.ZonesOf(nodes)
 	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(zones, p.told.zones) || !maps.Equal(addresses, p.told.addresses) {
 		p.runner.SetNodes(addresses, nodes, zones)
 	}
@@ -195,21 +183,21 @@ func (p *poolNode) sync(family v1.IPFamily) {
 // owned are the addresses at which the pool speaks with nodes, each with one alone: a node says itself which one it has, and is not
 // to silence another one. What nodes share is this one's; or that of the node that has had it since this process took part in the
 // pool; or the oldest node's. The lock must be held.
-func (p *poolNode) owned(judged *judgedNodes) map[string]netip.Addr {
-	owners, self := maps.Clone(judged.oldest), p.extension.config.NodeName
+func (p *poolNode) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
+	owners, self := maps.Clone(judged.Oldest), p.extension.config.NodeName
 	for name, ip := range p.told.addresses {
-		if judged.primary[name] == ip {
+		if judged.Primary[name] == ip {
 			owners[ip] = name
 		}
 	}
-	if ip, has := judged.primary[self]; has {
+	if ip, has := judged.Primary[self]; has {
 		owners[ip] = self
 	}
 	owned := make(map[string]netip.Addr, len(owners))
 	for ip, name := range owners {
 		owned[name] = ip
 	}
-	p.warnOfShared(judged.primary, owners)
+	p.warnOfShared(judged.Primary, owners)
 	return owned
 }
 
@@ -219,8 +207,8 @@ func (p *poolNode) allWanted() (all map[netip.Addr]bool, siblings map[netip.Addr
 	all, siblings = map[netip.Addr]bool{}, map[netip.Addr][]netip.Addr{}
 	reserved := p.extension.balancer.reserved()
 	for _, of := range p.wanted {
-		maps.Copy(all, of.addresses)
-		maps.Copy(siblings, of.siblings)
+		maps.Copy(all, of.Addresses)
+		maps.Copy(siblings, of.Siblings)
 	}
 	maps.DeleteFunc(all, func(ip netip.Addr, _ bool) bool { return reserved[ip] })
 	return all, siblings
@@ -253,7 +241,7 @@ func (p *poolNode) start() {
 		})
 	}
 	p.runner = pool.NewRunner(pool.Config{
-		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: p.keys(),
+		NodeName: e.config.NodeName, Port: e.config.Membership.Port, Keys: p.keys(),
 		Networks: e.config.Pool.Networks, Ignored: steering.Device,
 		Handover: err == nil,
 		Moved:    p.moved,
@@ -261,7 +249,7 @@ func (p *poolNode) start() {
 	})
 	if p.isDrained() {
 		p.later(func() {
-			p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Pool.DrainFile)
+			p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Membership.DrainFile)
 		})
 		p.runner.Tell(pool.Drain{Now: true})
 	}
@@ -284,7 +272,7 @@ func (p *poolNode) dueSince() time.Time {
 
 // isDrained tells whether this node is drained until somebody says otherwise.
 func (p *poolNode) isDrained() bool {
-	_, err := os.Stat(p.extension.config.Pool.DrainFile)
+	_, err := os.Stat(p.extension.config.Membership.DrainFile)
 	return err == nil
 }
 
@@ -316,30 +304,6 @@ func (p *poolNode) stay() {
 		})
 		p.runner.Tell(pool.Drain{Now: p.isDrained()})
 	}
-}
-
-// granted returns the egress IPs in these networks that the plan of a family grants; nothing if they are those of this revision of it.
-func (s *state) granted(family v1.IPFamily, networks []netip.Prefix, known uint64) (granted wanted) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	planner := s.planners[family]
-	if granted.revision = planner.Revision(); granted.revision == 0 || granted.revision != known {
-		granted.addresses, granted.siblings = planner.Granted(networks)
-	}
-	return granted
-}
-
-// zonesOf returns those of nodes, as far as they are known.
-func (s *state) zonesOf(nodes []string) map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	zones := map[string]string{}
-	for _, name := range nodes {
-		if zone := s.zone(name); zone != "" {
-			zones[name] = zone
-		}
-	}
-	return zones
 }
 
 // epochs returns those that are known of addresses.
@@ -502,7 +466,7 @@ func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.wanted) < len(families) || len(p.nodes) > 0 {
+	if len(p.wanted) < len(cluster.Families) || len(p.nodes) > 0 {
 		return nil
 	}
 	wanted, _ = p.allWanted()
@@ -535,7 +499,7 @@ func (p *poolNode) status() (status pool.Status, known bool) {
 // Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
 // remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
 func (e *Extension) Drain(now, remember bool) error {
-	file := e.config.Pool.DrainFile
+	file := e.config.Membership.DrainFile
 	switch _, err := e.Pool(); {
 	case err != nil:
 		return err
@@ -581,7 +545,7 @@ func (p *poolNode) absence() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case len(p.wanted) < len(families):
+	case len(p.wanted) < len(cluster.Families):
 		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.extension.barrier.Missing(), ", "))
 	case !p.nodes[self]:
 		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.extension.config.Pool.Nodes)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
@@ -36,9 +37,9 @@ type poolTest struct {
 func newPoolTest(t *testing.T) poolTest {
 	t.Helper()
 	s := newSteered(t, holders.Auto)
-	config := s.state.config
-	config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
-	e := &Extension{config: config, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
+	config := s.state.Config
+	config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
+	e := &Extension{config: Config{Config: config}, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
 		keys: &nodeKeys{ring: holders.NewKeyring(nil)}}
 	e.events = newEventRecorder(s.logger, config, s.state)
 	p := newPoolNode(t.Context(), e)
@@ -66,11 +67,11 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 		p.collect(add, add)
 		return all
 	}
-	p.wanted[v1.IPv4Protocol] = wanted{addresses: map[netip.Addr]bool{egressIP: true}}
+	p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
 	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("before all objects are known: troubles %v, series %v; want none", got, series())
 	}
-	p.wanted[v1.IPv6Protocol] = wanted{}
+	p.wanted[v1.IPv6Protocol] = cluster.Grants{}
 	got := p.steerer.troubles()[web]
 	if len(got) != 1 || got[0].reason != addressUnplaced || got[0].own || !strings.Contains(got[0].note, `no Node matches "pool=yes"`) {
 		t.Errorf("no node is in the pool: %v", got)
@@ -95,7 +96,7 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 	}
 	e.barrier = extension.NewBarrier("Leases")
 	expect("it waits for objects of the API server (Leases)")
-	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = wanted{}, wanted{}
+	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = cluster.Grants{}, cluster.Grants{}
 	expect(`its Node does not match "pool=yes"`)
 	p.label("node-a", true)
 	expect("origin-node-keys is not read yet")
@@ -167,10 +168,10 @@ func TestCannotHold_SaysWhy(t *testing.T) {
 }
 
 func TestState_PoolInsideTheCluster(t *testing.T) {
-	s := newState(Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
-	s.setServiceCIDRs([]string{"172.30.0.0/16"})
+	s := cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
+	s.SetServiceCIDRs([]string{"172.30.0.0/16"})
 	pools := []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("172.30.1.0/28")}
-	if diff := cmp.Diff([]string{"172.30.1.0/28 overlaps 172.30.0.0/16"}, s.inside(pools)); diff != "" {
+	if diff := cmp.Diff([]string{"172.30.1.0/28 overlaps 172.30.0.0/16"}, s.Inside(pools)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -179,7 +180,7 @@ func TestState_PoolInsideTheCluster(t *testing.T) {
 func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
 	p := newPoolTest(t)
 	e := p.extension
-	e.config.Pool.DrainFile = filepath.Join(t.TempDir(), "drained")
+	e.config.Membership.DrainFile = filepath.Join(t.TempDir(), "drained")
 	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
 	for _, step := range []struct{ now, remember, want bool }{
 		{now: true, want: false}, {now: true, remember: true, want: true}, {now: true, want: true}, {now: false, want: false},
@@ -416,8 +417,8 @@ func TestPoolNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
 		{here, true}, {holders.HandingOver{Addresses: here.Addresses, Number: 1}, true}, {holders.OwnAddresses{}, true},
 		{holders.HandedOver{Addresses: here.Addresses, Number: 1}, false},
 	} {
-		if p.apply(step.event); p.state.placement.Held[egressIP] != step.want {
-			t.Errorf("after %+v it plans for %v, want that of %s: %v", step.event, p.state.placement.Held, egressIP, step.want)
+		if p.apply(step.event); p.plansFor()[egressIP] != step.want {
+			t.Errorf("after %+v it plans for %v, want that of %s: %v", step.event, p.plansFor(), egressIP, step.want)
 		}
 	}
 }
@@ -457,11 +458,11 @@ func TestPoolNode_AddressOfAnother(t *testing.T) {
 			set := func(name, ip string, age int) {
 				n := node(name, ip, v1.ConditionTrue)
 				n.Labels, n.CreationTimestamp = map[string]string{"pool": "yes"}, metav1.Unix(int64(1000-age), 0)
-				p.state.setNode(n)
+				p.state.SetNode(n)
 				p.poolNode.setNode(n)
 			}
 			sync := func() {
-				for _, family := range families {
+				for _, family := range cluster.Families {
 					p.sync(family)
 				}
 			}

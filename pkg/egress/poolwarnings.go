@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 )
 
@@ -26,7 +27,7 @@ func (p *poolNode) unlock() {
 
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
 func (p *poolNode) warn(wanted map[netip.Addr]bool) {
-	p.warnOf(&p.warned.networks, p.extension.state.inside(p.extension.config.Pool.Networks),
+	p.warnOf(&p.warned.networks, p.extension.state.Inside(p.extension.config.Pool.Networks),
 		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
 	var unable []string
 	if status := p.runner.Status(); p.nodes[p.extension.config.NodeName] && len(status.Members) > 0 {
@@ -39,7 +40,7 @@ func (p *poolNode) warn(wanted map[netip.Addr]bool) {
 // warnOfLabels logs which nodes are in the pool by its former label alone, when that changes. The lock must be held.
 func (p *poolNode) warnOfLabels() {
 	p.warnOf(&p.warned.labels, slices.Sorted(maps.Keys(p.former)),
-		"Nodes get egress IPs by the label "+FormerPoolLabel+", which their kubelets may write; give them the label "+PoolLabel+" instead", "All nodes of the pool have the label "+PoolLabel+" now")
+		"Nodes get egress IPs by the label "+cluster.FormerPoolLabel+", which their kubelets may write; give them the label "+cluster.PoolLabel+" instead", "All nodes of the pool have the label "+cluster.PoolLabel+" now")
 }
 
 // warnOfShared logs which nodes of the pool are not spoken with because another one owns their address, when that changes. The lock
@@ -71,7 +72,7 @@ func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) 
 func (p *poolNode) noteLeft(now time.Time) {
 	reserved, unclaimed := p.extension.balancer.reserved(), map[netip.Addr]time.Time{}
 	for _, of := range p.wanted {
-		for ip := range of.addresses {
+		for ip := range of.Addresses {
 			if !reserved[ip] || !p.extension.steerer.isUnclaimed(ip, now) {
 				continue
 			}
@@ -97,20 +98,6 @@ func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]trouble {
 		}
 	}
 	return troubles
-}
-
-// inside returns in words which networks overlap those of the cluster.
-func (s *state) inside(networks []netip.Prefix) (overlaps []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, cidr := range slices.Concat(s.config.ClusterCIDRs, s.network.clusterCIDRs, s.serviceCIDRs, s.network.serviceCIDRs) {
-		for _, network := range networks {
-			if text := fmt.Sprintf("%s overlaps %s", network, cidr); network.Overlaps(cidr) && !slices.Contains(overlaps, text) {
-				overlaps = append(overlaps, text)
-			}
-		}
-	}
-	return overlaps
 }
 
 // cannotHold returns in words which addresses a node with these subnets cannot hold.

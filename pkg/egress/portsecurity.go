@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -64,8 +65,8 @@ func (e *Extension) startPortSecurity() {
 
 // ownAddresses returns this node's addresses, by which other nodes reach it.
 func (e *Extension) ownAddresses() (own []netip.Addr) {
-	for _, name := range families {
-		if address := e.state.primary(e.config.NodeName, name); address.IsValid() {
+	for _, name := range cluster.Families {
+		if address := e.state.Primary(e.config.NodeName, name); address.IsValid() {
 			own = append(own, address)
 		}
 	}
@@ -145,15 +146,7 @@ func (e *Extension) uncheckedPods(ctx context.Context) []netip.Addr {
 	if e.ports == nil {
 		return nil
 	}
-	return slices.DeleteFunc(e.ports.Unplaced(ctx), e.state.away)
-}
-
-// away tells whether a pod with an address runs on another node.
-func (s *state) away(address netip.Addr) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	home := s.planners[familyOf(address)].Home(address)
-	return home != "" && home != s.config.NodeName && !s.placement.InPodCIDR(address)
+	return slices.DeleteFunc(e.ports.Unplaced(ctx), e.state.Away)
 }
 
 // portPart is what a verification calls the check of sources, beside the IP families.
@@ -209,14 +202,14 @@ func (*portCollector) CollectWithStability(collected chan<- metrics.Metric) {
 	}
 	unchecked := map[v1.IPFamily]int{}
 	for _, address := range e.uncheckedPods(e.ctx) {
-		unchecked[familyOf(address)]++
+		unchecked[cluster.FamilyOf(address)]++
 	}
 	drops, err := portsecurity.Drops(e.ctx)
 	if err != nil {
 		// Series that cannot be computed are omitted.
 		e.logger.V(2).Info("Cannot read the counters of packets with the address of another pod", "err", err)
 	}
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		gauge(uncheckedDesc, float64(unchecked[name]), string(name))
 		if packets, counted := drops[kernel.Family(name)]; counted {
 			collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(name), "spoofed")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -24,7 +25,7 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 		"switched off": {PortSecurity{}, false, map[string]float64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := New(t.Context(), Config{NodeName: "node-a", PortSecurity: test.config})
+			e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a"}, PortSecurity: test.config})
 			e.preparePortSecurity()
 			e.faultsChanged()
 			var events []string

@@ -12,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
@@ -20,17 +22,17 @@ import (
 func TestFamily_FlippingAnnotation(t *testing.T) {
 	var log refusalLines
 	hand := &handClock{now: time.Unix(1000, 0)}
-	e := New(t.Context(), testConfig)
+	e := New(t.Context(), nodeConfig)
 	f, state := e.families[v1.IPv4Protocol], e.state
 	f.refusals = newRefusalLog(log.logger(), hand)
 	const flips = 1000
 	for i := range 2 * flips {
-		state.setService(newService("web", func(svc *v1.Service) {
+		state.SetService(clustertest.NewService("web", func(svc *v1.Service) {
 			if i%2 == 0 {
-				svc.Annotations = map[string]string{Annotation: "nonsense"}
+				svc.Annotations = map[string]string{cluster.Annotation: "nonsense"}
 			}
 		}))
-		f.report(state.update(v1.IPv4Protocol), planned{state: state, family: v1.IPv4Protocol}.Numbers())
+		f.report(state.Update(v1.IPv4Protocol), cluster.Planned{State: state, Family: v1.IPv4Protocol}.Numbers())
 		hand.advance(serviceLineEvery / 200)
 	}
 	const minutes = 2 * flips / 200
@@ -38,7 +40,7 @@ func TestFamily_FlippingAnnotation(t *testing.T) {
 		t.Errorf("%d refusals in %d minutes are %d lines and %d on those left out, want %d and more, of both %d at most", flips, minutes, log.told, log.others, linesOfService, most)
 	}
 	hand.advance(leftOutEvery)
-	f.report(plan.Change{}, planned{state: state, family: v1.IPv4Protocol}.Numbers())
+	f.report(plan.Change{}, cluster.Planned{State: state, Family: v1.IPv4Protocol}.Numbers())
 	if log.told+log.leftOut != flips {
 		t.Errorf("%d refusals have lines, %d are counted as left out; want %d together", log.told, log.leftOut, flips)
 	}
