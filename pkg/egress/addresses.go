@@ -14,6 +14,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 // addresses returns where the claimed egress IPs are; nothing if nothing is steered.
@@ -86,14 +87,6 @@ func (s *steerer) via(egressIP netip.Addr) string {
 	return ""
 }
 
-// trouble is what is wrong with where an egress IP is.
-type trouble struct {
-	reason plan.Reason
-	note   string
-	// own: this node has to tell of it, others do not know.
-	own bool
-}
-
 // The reasons of Events about addresses.
 const (
 	addressLost      plan.Reason = "EgressIPLost"
@@ -104,11 +97,11 @@ const (
 const settled = 5 * time.Second
 
 // troubles returns what is wrong with where the egress IPs are, by the Services that claim them.
-func (s *steerer) troubles() map[plan.Service][]trouble {
+func (s *steerer) troubles() map[plan.Service][]tell.Trouble {
 	if s == nil {
 		return nil
 	}
-	troubles := map[plan.Service][]trouble{}
+	troubles := map[plan.Service][]tell.Trouble{}
 	ofPool, left := s.pool.troubles(), s.pool.leftTroubles(time.Now())
 	for _, family := range cluster.Families {
 		byAddress := s.troublesOf(family)
@@ -129,21 +122,21 @@ func (s *steerer) troubles() map[plan.Service][]trouble {
 }
 
 // troublesOf returns what is wrong with the egress IPs of a family.
-func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
+func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	troubles := map[netip.Addr]trouble{}
+	troubles := map[netip.Addr]tell.Trouble{}
 	claimed, holder := s.state.EgressIPs(family), s.holder(family, now)
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
-			troubles[ip] = trouble{reason: addressLost, note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
+			troubles[ip] = tell.Trouble{Reason: addressLost, Note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
 		}
 	}
 	for _, c := range s.directory.Conflicts(now) {
 		if _, found := slices.BinarySearchFunc(claimed, c.Address, netip.Addr.Compare); found && now.Sub(c.Since) > settled {
 			nodes := slices.Sorted(slices.Values(c.Nodes)) // the same from all nodes
-			troubles[c.Address] = trouble{reason: addressOnSeveral, note: fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}
+			troubles[c.Address] = tell.Trouble{Reason: addressOnSeveral, Note: fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}
 		}
 	}
 	return troubles

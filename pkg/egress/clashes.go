@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
@@ -115,8 +116,8 @@ func (e *Extension) endClashes(ctx context.Context) {
 				continue
 			}
 			deleted, err := tables[family].EndClashes(ctx, egressIPs)
-			flowDeletions.WithLabelValues(string(family)).Add(float64(deleted.Ended))
-			flowsUnbarred.WithLabelValues(string(family)).Add(float64(deleted.Unbarred))
+			tell.FlowDeletions.WithLabelValues(string(family)).Add(float64(deleted.Ended))
+			tell.FlowsUnbarred.WithLabelValues(string(family)).Add(float64(deleted.Unbarred))
 			if deleted.Ended > 0 {
 				e.logger.Info("Reset connections whose ports could not be told apart after the failover", "ipFamily", family, "connections", deleted.Ended)
 			}

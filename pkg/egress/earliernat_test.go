@@ -24,9 +24,9 @@ func TestEarlierNAT_IsAnEvent(t *testing.T) {
 	if added, changed := e.earlier.set(v1.IPv4Protocol, []natorder.Chain{chain}); changed || len(added) > 0 {
 		t.Errorf("the same chain again: added %v, changed %v", added, changed)
 	}
-	e.events.setTroubles(e.troubles())
-	events := e.events.warnings[plan.Service{}]
-	if len(events) != 1 || events[0].about.Kind != "Node" || events[0].reason != "EgressSNATNotFirst" || !strings.Contains(events[0].note, "chain post of the nftables table inet kindnet, priority -199 gives IPv4 packets") {
+	e.events.SetTroubles(e.troubles())
+	events := e.events.Standing(plan.Service{})
+	if len(events) != 1 || events[0].About.Kind != "Node" || events[0].Reason != "EgressSNATNotFirst" || !strings.Contains(events[0].Note, "chain post of the nftables table inet kindnet, priority -199 gives IPv4 packets") {
 		t.Errorf("Events %+v, want one about the Node that names the chain", events)
 	}
 	if _, changed := e.earlier.set(v1.IPv4Protocol, nil); !changed || len(e.earlier.troubles()) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -56,7 +57,7 @@ type Extension struct {
 	logger  klog.Logger
 	config  Config
 	state   *cluster.State
-	events  *eventRecorder
+	events  *tell.EventRecorder
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer
@@ -134,7 +135,7 @@ func New(ctx context.Context, config Config) *Extension {
 	}
 	e.attacher = newAttacher(e)
 	e.balancer = newBalancer(e)
-	e.events = newEventRecorder(e.logger, config.Config, e.state)
+	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
 	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
 		e.pool.keep() // also while the API server is waited for
 	}

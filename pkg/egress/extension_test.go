@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,13 +115,11 @@ func TestExtension_EndpointsElsewhere(t *testing.T) {
 }
 
 // TestExtension_ProxierSyncedNeverBlocks: the proxier calls it with its lock held, which others wait for
-// with these in their hands.
+// with this one in their hands.
 func TestExtension_ProxierSyncedNeverBlocks(t *testing.T) {
 	e := New(t.Context(), nodeConfig)
-	for _, lock := range []*sync.Mutex{&e.mu, &e.events.mu} {
-		lock.Lock()
-		defer lock.Unlock()
-	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -25,8 +26,8 @@ type family struct {
 	logger     klog.Logger
 	loop       *extension.Loop
 	reconciler *reconcile.Reconciler
-	refusals   *refusalLog
-	nodeFaults *nodeFaultLog
+	refusals   *tell.RefusalLog
+	nodeFaults *tell.NodeFaultLog
 	// unguarded are bindings that have been removed, and whose pods' addresses are still guarded.
 	unguarded []kernel.Binding
 	// steering is that of the last sync.
@@ -45,7 +46,7 @@ func newFamily(e *Extension, name v1.IPFamily) *family {
 		extension: e,
 		name:      name,
 		logger:    logger,
-		refusals:  newRefusalLog(logger, clock.RealClock{}), nodeFaults: newNodeFaultLog(logger, clock.RealClock{}),
+		refusals:  tell.NewRefusalLog(logger, clock.RealClock{}), nodeFaults: tell.NewNodeFaultLog(logger, clock.RealClock{}),
 		loop: extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		reconciler: reconcile.New(e.logger, reconcile.Config{
 			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
@@ -67,7 +68,7 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
 	numbers := p.Numbers()
 	f.report(change, numbers)
-	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
+	e.events.Update(map[v1.IPFamily]plan.Change{f.name: change})
 	f.planned.Store(true)
 	defer e.syncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {
@@ -111,10 +112,10 @@ func (f *family) update(regular bool) plan.Change {
 func (f *family) report(change plan.Change, numbers plan.Numbers) {
 	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
-	f.refusals.log(change.Refused, change.Lifted)
+	f.refusals.Log(change.Refused, change.Lifted)
 	faults := f.extension.state.NodeFaults(f.name)
 	ignoredNodeAddresses.WithLabelValues(string(f.name)).Set(float64(len(faults)))
-	f.nodeFaults.log(faults)
+	f.nodeFaults.Log(faults)
 }
 
 func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
@@ -128,8 +129,8 @@ func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
 // observe sets the metrics of a sync.
 func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed time.Duration) {
 	name := string(f.name)
-	flowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
-	flowsUnbarred.WithLabelValues(name).Add(float64(result.FlowsUnbarred))
+	tell.FlowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
+	tell.FlowsUnbarred.WithLabelValues(name).Add(float64(result.FlowsUnbarred))
 	if result.Rules > 0 || result.Written {
 		rulesGauge.WithLabelValues(name).Set(float64(result.Rules))
 	}
@@ -157,7 +158,7 @@ func (f *family) observeLatency(changes []time.Time) {
 // syncEnded tells what is wrong with the steering, says once that the rules are in place, and wakes those who watch the
 // status.
 func (e *Extension) syncEnded() {
-	e.events.setTroubles(e.troubles())
+	e.events.SetTroubles(e.troubles())
 	if e.firstTimeReady() {
 		summary := e.Summary()
 		e.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)

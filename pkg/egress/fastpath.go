@@ -9,6 +9,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -86,11 +87,11 @@ func (e *Extension) fastWarnings() (lines []string) {
 }
 
 var (
-	fastPodsDesc = exported.GaugeDesc("fast_path_pods",
+	fastPodsDesc = tell.Metrics.GaugeDesc("fast_path_pods",
 		"Addresses of pods on this node, bound or not, whose established flows take the fast path, by IP family. No series where there is no fast path.", "ip_family")
-	fastPacketsDesc = exported.CounterDesc("fast_path_packets_total",
+	fastPacketsDesc = tell.Metrics.CounterDesc("fast_path_packets_total",
 		"Packets that took the fast path, by IP family and direction: sent to other nodes, left from here after other nodes had sent them, own, which pods of this node sent and which left from here, or answers to pods, counted where they come in and on the pod's node.", "ip_family", "direction")
-	fastBytesDesc = exported.CounterDesc("fast_path_bytes_total",
+	fastBytesDesc = tell.Metrics.CounterDesc("fast_path_bytes_total",
 		"Bytes of the packets that took the fast path, by IP family and direction.", "ip_family", "direction")
 )
 

@@ -8,6 +8,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 // fault is something that keeps packets from being sent to the nodes that have their egress IPs, or nodes from telling each other
@@ -108,20 +109,20 @@ const (
 
 // troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and without a
 // Service what is wrong with this node's steering and with the CNI plugin. What is wrong with any Node's addresses is by
-// [aboutNode].
-func (e *Extension) troubles() map[plan.Service][]trouble {
+// [tell.AboutNode].
+func (e *Extension) troubles() map[plan.Service][]tell.Trouble {
 	troubles := e.nodeTroubles()
 	for about, t := range e.pool.labelTroubles() {
 		troubles[about] = append(troubles[about], t)
 	}
 	maps.Copy(troubles, e.steerer.troubles())
 	for _, f := range e.steeringFaults() {
-		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: f.kind.reason(), note: f.message})
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: f.kind.reason(), Note: f.message})
 	}
 	_, ofPorts := e.portTroubles()
 	troubles[plan.Service{}] = slices.Concat(troubles[plan.Service{}], ofPorts, e.earlier.troubles())
 	for _, message := range e.pluginFaults.all() {
-		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: pluginFailing, note: message})
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: pluginFailing, Note: message})
 	}
 	return troubles
 }

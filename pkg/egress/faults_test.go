@@ -30,8 +30,8 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 		if told := len(problems) == 1 && strings.Contains(problems[0], message); told != (message != "") {
 			t.Errorf("the status says %q, want %q", problems, message)
 		}
-		events := e.events.warnings[plan.Service{}]
-		if told := len(events) == 1 && events[0].about.Kind == "Node" && events[0].reason == reason.reason() && strings.Contains(events[0].note, message); told != (message != "") {
+		events := e.events.Standing(plan.Service{})
+		if told := len(events) == 1 && events[0].About.Kind == "Node" && events[0].Reason == reason.reason() && strings.Contains(events[0].Note, message); told != (message != "") {
 			t.Errorf("Events %+v, want one that says %q", events, message)
 		}
 		for kind, value := range steeringFaultMetric(t) {

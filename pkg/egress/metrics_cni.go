@@ -9,18 +9,19 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cni"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 var (
-	cniDuration = exported.Histogram("cni_duration_seconds",
+	cniDuration = tell.Metrics.Histogram("cni_duration_seconds",
 		"Time that the CNI plugin waited for an answer, by request (add or del) and result: bound, unbound, released, or the reason of a refusal.", metrics.ExponentialBuckets(0.002, 2, 14), "request", "result")
-	cniWaiting = exported.Gauge("cni_waiting",
+	cniWaiting = tell.Metrics.Gauge("cni_waiting",
 		"Requests of the CNI plugin that wait for an answer, by request (add or del).", "request")
-	cniUnconfirmed = exported.Gauge("cni_unconfirmed_pods",
+	cniUnconfirmed = tell.Metrics.Gauge("cni_unconfirmed_pods",
 		"Pods that are bound by their labels alone for more than 60 s: no EndpointSlice names them.")
-	pluginFaultGauge = exported.Gauge("cni_plugin_fault",
+	pluginFaultGauge = tell.Metrics.Gauge("cni_plugin_fault",
 		"1 if something keeps the CNI plugin from doing its work on this node, else 0, by reason: unlisted (the list of plugins does not have it), unanswered (the node has no socket for it), unlabelled (nothing tells the labels of pods) or misplaced (it is the first of its list).", "reason")
-	listWrites = exported.Counter("cni_list_writes_total",
+	listWrites = tell.Metrics.Counter("cni_list_writes_total",
 		"How often this node has put the CNI plugin into the list of plugins.")
 )
 

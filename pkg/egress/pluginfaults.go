@@ -90,7 +90,7 @@ func (e *Extension) pluginFails(kind pluginFault, err error) {
 	if err != nil {
 		e.logger.Error(err, "The CNI plugin does not do its work; will retry, further failures are not logged", "fault", kind)
 	}
-	e.events.setTroubles(e.troubles())
+	e.events.SetTroubles(e.troubles())
 	e.statusChanged()
 }
 

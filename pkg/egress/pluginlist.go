@@ -198,7 +198,7 @@ func (e *Extension) keepListed(list *pluginList, now time.Time) (rest time.Durat
 		rest = list.contest.put(now)
 		listWrites.WithLabelValues().Inc()
 		e.logger.Info("Put the CNI plugin into the list of plugins", "file", changed)
-		e.events.tell(pluginListed, "The CNI plugin "+cni.Plugin+" was put into "+changed)
+		e.events.Tell(pluginListed, "The CNI plugin "+cni.Plugin+" was put into "+changed)
 	}
 	if err == nil && list.contest.lasts(now) {
 		err = errContest

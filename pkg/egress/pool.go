@@ -20,6 +20,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -37,6 +38,8 @@ type poolNode struct {
 	extension *Extension
 	logger    klog.Logger
 	ctx       context.Context
+	// event tells something about this node, once.
+	event func(reason plan.Reason, note string)
 
 	mu sync.Mutex
 	// nodes are those that are in the pool, former those that are by its former label alone.
@@ -82,6 +85,7 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 	}
 	p := &poolNode{
 		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
+		event: func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
 		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
 		handing: map[int][]netip.Addr{}, left: map[netip.Addr]time.Time{},
 	}
@@ -393,7 +397,7 @@ func (p *poolNode) tell(moves []pool.Move) {
 		if o.from != "" {
 			from = " from " + o.from
 		}
-		p.extension.events.tell("EgressIPMoved", fmt.Sprintf("This node has taken egress IPs%s, because %s: %s", from, o.why.Because(), listed(addresses)))
+		p.event("EgressIPMoved", fmt.Sprintf("This node has taken egress IPs%s, because %s: %s", from, o.why.Because(), listed(addresses)))
 	}
 }
 
@@ -417,7 +421,7 @@ const (
 )
 
 // troubles returns what is wrong with addresses of the pool that this node has to tell of.
-func (p *poolNode) troubles() map[netip.Addr]trouble {
+func (p *poolNode) troubles() map[netip.Addr]tell.Trouble {
 	if wanted := p.empty(); wanted != nil {
 		return p.emptyTroubles(wanted)
 	}
@@ -425,10 +429,10 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 	if !known || len(status.Members) == 0 {
 		return nil
 	}
-	troubles, now := map[netip.Addr]trouble{}, time.Now()
+	troubles, now := map[netip.Addr]tell.Trouble{}, time.Now()
 	for ip, other := range status.Members[0].Claims {
 		if since, unheld := status.Unheld[ip]; other != "" && unheld && status.Lost[ip] == "" && now.Sub(since) > time.Second {
-			troubles[ip] = trouble{reason: addressInUse, own: true, note: fmt.Sprintf("%s is in use by another host, %s, so it is on no node, and pods that use it get no answers. Remove it there; a node takes it then.", ip, other)}
+			troubles[ip] = tell.Trouble{Reason: addressInUse, Own: true, Note: fmt.Sprintf("%s is in use by another host, %s, so it is on no node, and pods that use it get no answers. Remove it there; a node takes it then.", ip, other)}
 		}
 	}
 	if !status.Tells {
@@ -436,9 +440,9 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 	}
 	for ip, since := range status.Unheld {
 		if able, why := status.Objections[ip].Able(); !able && now.Sub(since) > settled {
-			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
+			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
 		} else if !status.Majority && now.Sub(since) > settled {
-			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.extension.config.NodeName, status.Votes, status.Of)}
+			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.extension.config.NodeName, status.Votes, status.Of)}
 		}
 	}
 	return troubles
@@ -474,10 +478,10 @@ func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 }
 
 // emptyTroubles are those of addresses for which there is no node. All nodes of the cluster know.
-func (p *poolNode) emptyTroubles(wanted map[netip.Addr]bool) map[netip.Addr]trouble {
-	troubles := map[netip.Addr]trouble{}
+func (p *poolNode) emptyTroubles(wanted map[netip.Addr]bool) map[netip.Addr]tell.Trouble {
+	troubles := map[netip.Addr]tell.Trouble{}
 	for ip := range wanted {
-		troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.extension.config.Pool.Nodes)}
+		troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.extension.config.Pool.Nodes)}
 	}
 	return troubles
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
@@ -41,7 +42,7 @@ func newPoolTest(t *testing.T) poolTest {
 	config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	e := &Extension{config: Config{Config: config}, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
 		keys: &nodeKeys{ring: holders.NewKeyring(nil)}}
-	e.events = newEventRecorder(s.logger, config, s.state)
+	e.events = tell.NewEventRecorder(s.logger, config, s.state)
 	p := newPoolNode(t.Context(), e)
 	s.pool, e.pool = p, p
 	return poolTest{s, p}
@@ -73,7 +74,7 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 	}
 	p.wanted[v1.IPv6Protocol] = cluster.Grants{}
 	got := p.steerer.troubles()[web]
-	if len(got) != 1 || got[0].reason != addressUnplaced || got[0].own || !strings.Contains(got[0].note, `no Node matches "pool=yes"`) {
+	if len(got) != 1 || got[0].Reason != addressUnplaced || got[0].Own || !strings.Contains(got[0].Note, `no Node matches "pool=yes"`) {
 		t.Errorf("no node is in the pool: %v", got)
 	}
 	if n := len(series()); n != 3 {
@@ -143,11 +144,9 @@ func TestPoolNode_OneEventForMoves(t *testing.T) {
 		ip = ip.Next()
 	}
 	moves = append(moves, pool.Move{Address: ip, Taken: true, Epoch: 2, Why: pool.Unheld})
-	p.tell(moves)
 	var notes []string
-	for w, found := p.extension.events.nextNews(); found; w, found = p.extension.events.nextNews() {
-		notes = append(notes, w.note)
-	}
+	p.event = func(_ plan.Reason, note string) { notes = append(notes, note) }
+	p.tell(moves)
 	slices.Sort(notes)
 	if len(notes) != 2 || !strings.Contains(notes[1], "because no node had it: 203.0.113.200") ||
 		!strings.Contains(notes[0], "from node-b") || !strings.Contains(notes[0], "203.0.113.1, 203.0.113.2, ") || !strings.HasSuffix(notes[0], "203.0.113.20 and 179 more") {

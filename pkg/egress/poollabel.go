@@ -8,6 +8,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 // poolLabelUnprotected is the reason of Events about Nodes that are in the pool by a label that their kubelets may write.
@@ -40,10 +41,10 @@ func (p *poolNode) labelMessages() map[string]string {
 }
 
 // labelTroubles are those of Nodes in the pool by a label that kubelets may write.
-func (p *poolNode) labelTroubles() map[plan.Service]trouble {
-	troubles := map[plan.Service]trouble{}
+func (p *poolNode) labelTroubles() map[plan.Service]tell.Trouble {
+	troubles := map[plan.Service]tell.Trouble{}
 	for name, message := range p.labelMessages() {
-		troubles[aboutNode(name)] = trouble{reason: poolLabelUnprotected, note: message}
+		troubles[tell.AboutNode(name)] = tell.Trouble{Reason: poolLabelUnprotected, Note: message}
 	}
 	return troubles
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 func selector(t *testing.T, text string) labels.Selector {
@@ -41,7 +42,7 @@ func TestPoolNode_FormerLabel(t *testing.T) {
 	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], status.Warning) || !strings.Contains(warnings[0], "kubectl label node node-c "+cluster.PoolLabel+"= "+cluster.FormerPoolLabel+"-") {
 		t.Errorf("told: %q", warnings)
 	}
-	if troubles := slices.Collect(maps.Keys(pool.labelTroubles())); len(troubles) != 1 || troubles[0] != aboutNode("node-c") {
+	if troubles := slices.Collect(maps.Keys(pool.labelTroubles())); len(troubles) != 1 || troubles[0] != tell.AboutNode("node-c") {
 		t.Errorf("troubles of %v, want of node-c", troubles)
 	}
 	if !pool.setNode(labelled()) || pool.nodes["node-c"] || len(pool.labelWarnings()) > 0 {
@@ -61,10 +62,10 @@ func TestPoolNode_UnprotectedSelector(t *testing.T) {
 			return
 		}
 		for i, name := range want {
-			trouble := troubles[aboutNode(name)]
-			for _, text := range []string{warnings[i], trouble.note} {
-				if trouble.reason != poolLabelUnprotected || !strings.Contains(text, "egress-snat-assign-nodes (\"pool=yes\")") || !strings.Contains(text, cluster.PoolLabel) {
-					t.Errorf("%s: told %q with reason %s", name, text, trouble.reason)
+			trouble := troubles[tell.AboutNode(name)]
+			for _, text := range []string{warnings[i], trouble.Note} {
+				if trouble.Reason != poolLabelUnprotected || !strings.Contains(text, "egress-snat-assign-nodes (\"pool=yes\")") || !strings.Contains(text, cluster.PoolLabel) {
+					t.Errorf("%s: told %q with reason %s", name, text, trouble.Reason)
 				}
 			}
 		}

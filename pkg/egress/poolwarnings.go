@@ -10,6 +10,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 // later has something logged when the lock, which must be held, is released by [poolNode.unlock]: nobody logs under it.
@@ -85,16 +86,16 @@ func (p *poolNode) noteLeft(now time.Time) {
 }
 
 // leftTroubles are those of addresses that are left to a load balancer, which does not announce them. All nodes of the cluster know.
-func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]trouble {
+func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	troubles := map[netip.Addr]trouble{}
+	troubles := map[netip.Addr]tell.Trouble{}
 	for ip, since := range p.left {
 		if now.Sub(since) > settled {
-			troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
+			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
 		}
 	}
 	return troubles

@@ -14,6 +14,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
@@ -49,7 +50,7 @@ func (e *Extension) preparePortSecurity() {
 	e.ports = portsecurity.NewKeeper(portsecurity.Config{
 		Own: e.ownAddresses, Told: e.attacher.behind, Period: e.config.SyncPeriod / 2,
 		Changed: func() {
-			e.events.setTroubles(e.troubles())
+			e.events.SetTroubles(e.troubles())
 			e.statusChanged()
 		},
 		Placed: e.placed,
@@ -103,7 +104,7 @@ func (f *family) unguardSources(ctx context.Context) {
 }
 
 // portTroubles are what is wrong with the check of sources, for people.
-func (e *Extension) portTroubles() (faults []portFault, troubles []trouble) {
+func (e *Extension) portTroubles() (faults []portFault, troubles []tell.Trouble) {
 	var now portsecurity.Status
 	if e.ports != nil {
 		now = e.ports.Status()
@@ -111,9 +112,9 @@ func (e *Extension) portTroubles() (faults []portFault, troubles []trouble) {
 	return portTroubles(e.config.PortSecurity.Unavailable, now)
 }
 
-func portTroubles(unavailable error, now portsecurity.Status) (faults []portFault, troubles []trouble) {
+func portTroubles(unavailable error, now portsecurity.Status) (faults []portFault, troubles []tell.Trouble) {
 	add := func(fault portFault, reason plan.Reason, format string, args ...any) {
-		faults, troubles = append(faults, fault), append(troubles, trouble{reason: reason, note: fmt.Sprintf(format, args...)})
+		faults, troubles = append(faults, fault), append(troubles, tell.Trouble{Reason: reason, Note: fmt.Sprintf(format, args...)})
 	}
 	const unchecked = "other pods can use the addresses of this node's bound pods, because the sources of their packets are not checked: %v"
 	if unavailable != nil {
@@ -165,7 +166,7 @@ func (e *Extension) portDifferences(ctx context.Context) (lines []string, err er
 		}
 	}
 	for _, t := range troubles {
-		lines = append(lines, status.Warning+t.note)
+		lines = append(lines, status.Warning+t.Note)
 	}
 	for _, address := range e.uncheckedPods(ctx) {
 		lines = append(lines, fmt.Sprintf("%sother pods may be able to use the address of the bound pod %s, because it is not known behind which interface it is", status.Warning, address))
@@ -174,9 +175,9 @@ func (e *Extension) portDifferences(ctx context.Context) (lines []string, err er
 }
 
 var (
-	portFaultDesc = exported.GaugeDesc("port_security_fault",
+	portFaultDesc = tell.Metrics.GaugeDesc("port_security_fault",
 		"1 if other pods may use the address of a bound pod, or try to, else 0, by reason. No series where port security was switched off.", "reason")
-	uncheckedDesc = exported.GaugeDesc("port_security_unchecked_pods",
+	uncheckedDesc = tell.Metrics.GaugeDesc("port_security_unchecked_pods",
 		"Addresses of bound pods on this node of which it is not known behind which interface they are, by IP family.", "ip_family")
 )
 

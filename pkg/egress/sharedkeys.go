@@ -76,7 +76,7 @@ func (e *Extension) announcerFails(err error) {
 
 // faultsChanged tells people of the faults of steering.
 func (e *Extension) faultsChanged() {
-	e.events.setTroubles(e.troubles())
+	e.events.SetTroubles(e.troubles())
 	e.statusChanged()
 }
 

@@ -437,7 +437,7 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 		s.directory.Apply(event, long)
 	}
 	got := s.troubles()[web]
-	if len(got) != 1 || got[0].reason != addressOnSeveral || !strings.Contains(got[0].note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
+	if len(got) != 1 || got[0].Reason != addressOnSeveral || !strings.Contains(got[0].Note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
 		t.Errorf("two nodes have it for a minute: %v", got)
 	}
 }

@@ -42,7 +42,7 @@ func (e *Extension) Watch(clients Clients) {
 	e.attach(clients.Kube)
 	e.watcher().Run(klog.NewContext(e.ctx, e.logger), &e.running, clients.Kube, clients.Config) // what Nodes registered with is known before the first of them
 	e.followNodes(clients.Nodes)
-	e.running.Go(func() { e.events.run(e.ctx, clients.Kube.CoreV1()) })
+	e.running.Go(func() { e.events.Run(e.ctx, clients.Kube.CoreV1()) })
 }
 
 // watcher follows what the proxier does not tell of, but Nodes.

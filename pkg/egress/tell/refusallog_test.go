@@ -1,7 +1,8 @@
-package egress
+package tell
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,14 +18,13 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// TestFamily_FlippingAnnotation: somebody writes a wrong annotation and takes it away, all the time. The
+// TestRefusalLog_FlippingAnnotation: somebody writes a wrong annotation and takes it away, all the time. The
 // log has some lines on it; those that it leaves out are counted.
-func TestFamily_FlippingAnnotation(t *testing.T) {
+func TestRefusalLog_FlippingAnnotation(t *testing.T) {
 	var log refusalLines
 	hand := &handClock{now: time.Unix(1000, 0)}
-	e := New(t.Context(), nodeConfig)
-	f, state := e.families[v1.IPv4Protocol], e.state
-	f.refusals = newRefusalLog(log.logger(), hand)
+	state := cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
+	l := NewRefusalLog(log.logger(), hand)
 	const flips = 1000
 	for i := range 2 * flips {
 		state.SetService(clustertest.NewService("web", func(svc *v1.Service) {
@@ -32,7 +32,8 @@ func TestFamily_FlippingAnnotation(t *testing.T) {
 				svc.Annotations = map[string]string{cluster.Annotation: "nonsense"}
 			}
 		}))
-		f.report(state.Update(v1.IPv4Protocol), cluster.Planned{State: state, Family: v1.IPv4Protocol}.Numbers())
+		change := state.Update(v1.IPv4Protocol)
+		l.Log(change.Refused, change.Lifted)
 		hand.advance(serviceLineEvery / 200)
 	}
 	const minutes = 2 * flips / 200
@@ -40,7 +41,7 @@ func TestFamily_FlippingAnnotation(t *testing.T) {
 		t.Errorf("%d refusals in %d minutes are %d lines and %d on those left out, want %d and more, of both %d at most", flips, minutes, log.told, log.others, linesOfService, most)
 	}
 	hand.advance(leftOutEvery)
-	f.report(plan.Change{}, cluster.Planned{State: state, Family: v1.IPv4Protocol}.Numbers())
+	l.Log(nil, nil)
 	if log.told+log.leftOut != flips {
 		t.Errorf("%d refusals have lines, %d are counted as left out; want %d together", log.told, log.leftOut, flips)
 	}
@@ -54,7 +55,7 @@ func TestFamily_FlippingAnnotation(t *testing.T) {
 func TestRefusalLog_ManyServices(t *testing.T) {
 	var log refusalLines
 	hand := &handClock{now: time.Unix(1000, 0)}
-	l := newRefusalLog(log.logger(), hand)
+	l := NewRefusalLog(log.logger(), hand)
 	refusal := func(i int) plan.Refusal {
 		return plan.Refusal{Service: plan.Service{Namespace: "ns", Name: fmt.Sprint(i)}, Reason: plan.NotAllowed}
 	}
@@ -63,17 +64,17 @@ func TestRefusalLog_ManyServices(t *testing.T) {
 	for i := range many {
 		refused = append(refused, refusal(i))
 	}
-	l.log(refused, nil)
+	l.Log(refused, nil)
 	if log.told != linesOfAll || log.others != 1 || log.leftOut != many-linesOfAll {
 		t.Errorf("%d lines, %d on %d left out; want %d, and one on the rest", log.told, log.others, log.leftOut, linesOfAll)
 	}
 	hand.advance(lineEvery)
-	l.log([]plan.Refusal{refusal(many)}, nil)
+	l.Log([]plan.Refusal{refusal(many)}, nil)
 	if log.told != linesOfAll+1 {
 		t.Errorf("%d lines; want one more", log.told)
 	}
 	hand.advance(2 * linesOfService * serviceLineEvery)
-	if l.log(nil, nil); len(l.services) != 0 {
+	if l.Log(nil, nil); len(l.services) != 0 {
 		t.Errorf("%d Services are remembered, want none", len(l.services))
 	}
 	if log.others != 1 {
@@ -117,19 +118,19 @@ func (l *refusalLines) logger() klog.Logger {
 func TestRefusalLog_EndpointSlicesFollow(t *testing.T) {
 	var log refusalLines
 	hand := &handClock{now: time.Unix(1000, 0)}
-	l := newRefusalLog(log.logger(), hand)
+	l := NewRefusalLog(log.logger(), hand)
 	refusal := func(name string) plan.Refusal {
 		return plan.Refusal{Service: plan.Service{Namespace: "ns", Name: name}, Reason: plan.AddressOfOtherPod}
 	}
-	l.log([]plan.Refusal{refusal("short"), refusal("long")}, nil)
+	l.Log([]plan.Refusal{refusal("short"), refusal("long")}, nil)
 	hand.advance(settledWithin / 2)
-	l.log(nil, []plan.Refusal{refusal("short")})
+	l.Log(nil, []plan.Refusal{refusal("short")})
 	if log.told != 0 {
 		t.Errorf("%d lines at once", log.told)
 	}
 	hand.advance(settledWithin)
 	for range 2 {
-		l.log(nil, nil)
+		l.Log(nil, nil)
 	}
 	if log.told != 1 {
 		t.Errorf("%d lines later, want 1", log.told)

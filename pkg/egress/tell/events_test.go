@@ -1,4 +1,4 @@
-package egress
+package tell
 
 import (
 	"context"
@@ -92,7 +92,7 @@ func (s *eventServer) told() (told []string) {
 
 // stateWith knows Services "web" and "db" and so many nodes, "node-0" and so on.
 func stateWith(nodes int) *cluster.State {
-	s := cluster.New(nodeConfig.Config)
+	s := cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("fd00:10::/32")}})
 	for _, name := range []string{"web", "db"} {
 		s.SetService(clustertest.NewService(name, func(svc *v1.Service) { svc.UID = types.UID("uid of " + name) }))
 	}
@@ -105,8 +105,8 @@ func stateWith(nodes int) *cluster.State {
 	return s
 }
 
-func newTestRecorder(node string, s *cluster.State) *eventRecorder {
-	r := newEventRecorder(klog.Background(), cluster.Config{NodeName: node}, s)
+func newTestRecorder(node string, s *cluster.State) *EventRecorder {
+	r := NewEventRecorder(klog.Background(), cluster.Config{NodeName: node}, s)
 	r.limit = flowcontrol.NewFakeAlwaysRateLimiter()
 	return r
 }
@@ -120,7 +120,7 @@ func refusal(name string, reason plan.Reason, pod string) plan.Refusal {
 }
 
 // say says that these refusals, and no others, hold.
-func say(r *eventRecorder, refusals ...plan.Refusal) {
+func say(r *EventRecorder, refusals ...plan.Refusal) {
 	said := map[plan.Service]cluster.Refused{}
 	for service := range r.refusals {
 		said[service] = cluster.Refused{}
@@ -132,7 +132,7 @@ func say(r *eventRecorder, refusals ...plan.Refusal) {
 }
 
 // dueAt returns the warnings that a node writes at a time.
-func dueAt(r *eventRecorder, now time.Time) (due []warning) {
+func dueAt(r *EventRecorder, now time.Time) (due []warning) {
 	for w, found := r.next(now); found; w, found = r.next(now) {
 		due = append(due, w)
 	}
@@ -142,7 +142,7 @@ func dueAt(r *eventRecorder, now time.Time) (due []warning) {
 // texts are what warnings are about, and why.
 func texts(warnings []warning) (texts []string) {
 	for _, w := range warnings {
-		texts = append(texts, strings.Join([]string{w.about.Kind, w.about.Name, string(w.reason)}, " "))
+		texts = append(texts, strings.Join([]string{w.About.Kind, w.About.Name, string(w.Reason)}, " "))
 	}
 	slices.Sort(texts)
 	return texts
@@ -159,12 +159,12 @@ func TestEventRecorder_OneEventForEachReason(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, w := range due {
-		name := w.about.Name
-		if want := (v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: name, UID: types.UID("uid of " + name)}); w.about != want {
-			t.Errorf("an Event is about %v, want %v", w.about, want)
+		name := w.About.Name
+		if want := (v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "ns", Name: name, UID: types.UID("uid of " + name)}); w.About != want {
+			t.Errorf("an Event is about %v, want %v", w.About, want)
 		}
-		if !strings.Contains(w.note, "for a reason") {
-			t.Errorf("an Event of %s says %q", w.reason, w.note)
+		if !strings.Contains(w.Note, "for a reason") {
+			t.Errorf("an Event of %s says %q", w.Reason, w.Note)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestEventRecorder_NotAllEgressIPs(t *testing.T) {
 	of.EgressIP = netip.MustParseAddr("203.0.113.10")
 	for others, says := range map[bool]string{false: "No egress IP: ", true: "Not all egress IPs: "} {
 		r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{v1.IPv4Protocol: {of.Service: {Refusals: []plan.Refusal{of}, Others: others}}})
-		if got := dueAt(r, time.Now()); len(got) != 1 || !strings.HasPrefix(got[0].note, says) {
+		if got := dueAt(r, time.Now()); len(got) != 1 || !strings.HasPrefix(got[0].Note, says) {
 			t.Errorf("Events %+v, want one with %q", got, says)
 		}
 	}
@@ -273,7 +273,7 @@ func TestEventRecorder_WriterIsGone(t *testing.T) {
 	const nodes = 10
 	s := stateWith(nodes)
 	now := time.Now()
-	recorders := map[string]*eventRecorder{}
+	recorders := map[string]*EventRecorder{}
 	for i := range nodes {
 		r := newTestRecorder(fmt.Sprintf("node-%d", i), s)
 		say(r, refusal("web", plan.NotAllowed, ""))
@@ -308,8 +308,8 @@ func TestEventRecorder_NodesOwnReasonIsAboutTheNodeToo(t *testing.T) {
 		say(r, refusal("web", plan.NoProxier, ""), refusal("db", plan.NoProxier, ""))
 		for _, w := range dueAt(r, time.Now()) {
 			written[texts([]warning{w})[0]]++
-			if !strings.Contains(w.note, r.nodeName) && w.about.Kind == "Service" || w.about.Kind == "Node" && !strings.Contains(w.note, "ns/db") {
-				t.Errorf("Event of %s says %q", r.nodeName, w.note)
+			if !strings.Contains(w.Note, r.nodeName) && w.About.Kind == "Service" || w.About.Kind == "Node" && !strings.Contains(w.Note, "ns/db") {
+				t.Errorf("Event of %s says %q", r.nodeName, w.Note)
 			}
 		}
 	}
@@ -353,7 +353,7 @@ func TestEventRecorder_ServiceIsAnother(t *testing.T) {
 	s.SetService(clustertest.NewService("web", func(svc *v1.Service) { svc.UID = "another" }))
 	say(r, refusal("web", plan.NotAllowed, ""))
 	due := dueAt(r, time.Now())
-	if len(due) != 1 || due[0].about.UID != "another" {
+	if len(due) != 1 || due[0].About.UID != "another" {
 		t.Errorf("Events %+v, want one about the new Service", due)
 	}
 }
@@ -365,14 +365,14 @@ func TestEventRecorder_LongNoteIsCut(t *testing.T) {
 	long.Message = strings.Repeat("ß", extension.MostNote)
 	say(r, long)
 	due := dueAt(r, time.Now())
-	if len(due) != 1 || len(due[0].note) > extension.MostNote || !utf8.ValidString(due[0].note) {
+	if len(due) != 1 || len(due[0].Note) > extension.MostNote || !utf8.ValidString(due[0].Note) {
 		t.Errorf("%+v", due)
 	}
 }
 
 // TestEventRecorder_ManyRefusalsAreLimited: they do not flood the API server.
 func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
-	r := newEventRecorder(klog.Background(), cluster.Config{NodeName: "node-0"}, stateWith(1))
+	r := NewEventRecorder(klog.Background(), cluster.Config{NodeName: "node-0"}, stateWith(1))
 	recorder := record.NewFakeRecorder(1000)
 	began := time.Now()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -398,7 +398,7 @@ func TestEventRecorder_OnlyCreatesAndPatches(t *testing.T) {
 		ReportingController: eventSource, ReportingInstance: "node-0", Source: v1.EventSource{Component: eventSource, Host: "node-0"}, Count: 7}
 	server.events["forged"] = forged
 	r := newTestRecorder("node-0", stateWith(1))
-	go r.run(t.Context(), server.client.CoreV1())
+	go r.Run(t.Context(), server.client.CoreV1())
 	has := func(want ...string) {
 		t.Helper()
 		clustertest.Eventually(t, fmt.Sprintf("Events %q", want), func() bool { return slices.Equal(server.told(), want) })
@@ -433,7 +433,7 @@ func TestEventRecorder_ForbiddenIsNotRetried(t *testing.T) {
 	refused.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	server.refused = &refused
 	r := newTestRecorder("node-0", stateWith(1))
-	go r.run(t.Context(), server.client.CoreV1())
+	go r.Run(t.Context(), server.client.CoreV1())
 	web, db := refusal("web", plan.NotAllowed, ""), refusal("db", plan.NotAllowed, "")
 	say(r, web)
 	clustertest.Eventually(t, "the first Event", func() bool { return len(server.asked()) > 0 })
@@ -452,7 +452,9 @@ func TestEventRecorder_ForbiddenIsNotRetried(t *testing.T) {
 func TestEventRecorder_AboutALyingNode(t *testing.T) {
 	s := stateWith(20)
 	s.Config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
-	liar := node("node-3", "10.128.0.5", v1.ConditionTrue)
+	const ignored plan.Reason = "NodeAddressIgnored"
+	liar := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-3"}}
+	liar.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "10.128.0.5"}}
 	s.SetNode(liar)
 	faults := s.NodeFaults(v1.IPv4Protocol)
 	if len(faults) != 1 || faults[0].Node != "node-3" || s.Primary("node-3", v1.IPv4Protocol).IsValid() {
@@ -461,15 +463,15 @@ func TestEventRecorder_AboutALyingNode(t *testing.T) {
 	writers := 0
 	for i := range 20 {
 		r := newTestRecorder(fmt.Sprintf("node-%d", i), s)
-		r.setTroubles(map[plan.Service][]trouble{aboutNode("node-3"): {{reason: nodeAddressIgnored, note: faults[0].Message}}})
+		r.SetTroubles(map[plan.Service][]Trouble{AboutNode("node-3"): {{Reason: ignored, Note: faults[0].Message}}})
 		due := dueAt(r, time.Now())
 		for _, w := range due {
-			if w.about != extension.NodeReference("node-3") || w.reason != nodeAddressIgnored || !strings.Contains(w.note, "10.128.0.5") {
+			if w.About != extension.NodeReference("node-3") || w.Reason != ignored || !strings.Contains(w.Note, "10.128.0.5") {
 				t.Errorf("told: %+v", w)
 			}
 		}
 		writers += len(due)
-		r.setTroubles(nil)
+		r.SetTroubles(nil)
 		if due := dueAt(r, time.Now().Add(time.Hour)); len(due) > 0 {
 			t.Errorf("told when it is over: %+v", due)
 		}

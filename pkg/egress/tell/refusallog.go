@@ -1,4 +1,4 @@
-package egress
+package tell
 
 import (
 	"cmp"
@@ -28,10 +28,10 @@ const (
 	settledWithin = time.Minute
 )
 
-// refusalLog logs refusals, of each Service and of all together no more than a few at a time: whoever
+// RefusalLog logs refusals, of each Service and of all together no more than a few at a time: whoever
 // may write a Service could fill the logs of all nodes by having something refused again and again.
 // It is for one goroutine.
-type refusalLog struct {
+type RefusalLog struct {
 	logger   klog.Logger
 	clock    clock.PassiveClock
 	lines    flowcontrol.PassiveRateLimiter
@@ -42,15 +42,15 @@ type refusalLog struct {
 	saidLeftOut time.Time
 }
 
-// serviceRefusals is what a refusalLog knows of a Service.
+// serviceRefusals is what a RefusalLog knows of a Service.
 type serviceRefusals struct {
 	lines   flowcontrol.PassiveRateLimiter
 	last    time.Time
 	leftOut int
 }
 
-func newRefusalLog(logger klog.Logger, clock clock.PassiveClock) *refusalLog {
-	return &refusalLog{
+func NewRefusalLog(logger klog.Logger, clock clock.PassiveClock) *RefusalLog {
+	return &RefusalLog{
 		logger: logger, clock: clock,
 		lines:    newLineLimit(linesOfAll, lineEvery, clock),
 		services: map[plan.Service]*serviceRefusals{}, unsettled: map[plan.Refusal]time.Time{},
@@ -61,9 +61,9 @@ func newLineLimit(burst int, every time.Duration, clock clock.PassiveClock) flow
 	return flowcontrol.NewTokenBucketPassiveRateLimiterWithClock(float32(1/every.Seconds()), burst, clock)
 }
 
-// log logs refusals that are new, or counts them, and forgets those that are lifted. Call it now and then without any,
+// Log logs refusals that are new, or counts them, and forgets those that are lifted. Call it now and then without any,
 // too, so that it says how many it has left out.
-func (l *refusalLog) log(refused, lifted []plan.Refusal) {
+func (l *RefusalLog) Log(refused, lifted []plan.Refusal) {
 	for _, r := range l.settled(refused, lifted) {
 		service := l.of(r.Service)
 		if service.lines.TryAccept() && l.lines.TryAccept() {
@@ -78,7 +78,7 @@ func (l *refusalLog) log(refused, lifted []plan.Refusal) {
 }
 
 // settled returns those of new refusals that are worth a line now.
-func (l *refusalLog) settled(refused, lifted []plan.Refusal) (worth []plan.Refusal) {
+func (l *RefusalLog) settled(refused, lifted []plan.Refusal) (worth []plan.Refusal) {
 	for _, r := range lifted {
 		delete(l.unsettled, r)
 	}
@@ -99,7 +99,7 @@ func (l *refusalLog) settled(refused, lifted []plan.Refusal) (worth []plan.Refus
 }
 
 // of returns what is known of a Service that is refused something now.
-func (l *refusalLog) of(name plan.Service) *serviceRefusals {
+func (l *RefusalLog) of(name plan.Service) *serviceRefusals {
 	service := l.services[name]
 	if service == nil {
 		service = &serviceRefusals{lines: newLineLimit(linesOfService, serviceLineEvery, l.clock)}
@@ -111,7 +111,7 @@ func (l *refusalLog) of(name plan.Service) *serviceRefusals {
 
 // sayLeftOut says how many refusals were left out, and forgets Services that may have all their lines
 // again.
-func (l *refusalLog) sayLeftOut() {
+func (l *RefusalLog) sayLeftOut() {
 	count := 0
 	leftOut := map[plan.Service]int{}
 	for name, service := range l.services {

@@ -1,4 +1,4 @@
-package egress
+package tell
 
 import (
 	"cmp"
@@ -41,7 +41,7 @@ const (
 // nodeReasons depend on a node's own configuration, so that they may hold on one node alone.
 var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 
-// eventRecorder writes an Event about each Service for each reason for which something of it is
+// EventRecorder writes an Event about each Service for each reason for which something of it is
 // refused, in each IP family, and repeats it as long as that holds. It never reads, changes or deletes the Events of
 // others: the API server deletes what is not repeated.
 //
@@ -49,7 +49,7 @@ var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 // Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node, only
 // that node knows and one that holds the egress IP, so they write. A refusal that may hold on one node alone is in an Event about that
 // Node as well, which the node itself writes.
-type eventRecorder struct {
+type EventRecorder struct {
 	logger   klog.Logger
 	nodeName string
 	// allKnowPods: all nodes know what is refused of single pods.
@@ -62,9 +62,9 @@ type eventRecorder struct {
 	// refusals has the first refusal for each reason, of each Service that has some.
 	refusals map[plan.Service]map[v1.IPFamily]cluster.Refused
 	// troubles are what is wrong with where the egress IPs of Services are.
-	troubles map[plan.Service][]trouble
+	troubles map[plan.Service][]Trouble
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
-	// about a Node are by [aboutNode].
+	// about a Node are by [AboutNode].
 	warnings map[plan.Service][]warning
 	// news are Events about this node that are told once.
 	news []warning
@@ -73,18 +73,25 @@ type eventRecorder struct {
 // mostNews is how many Events that are told once wait at most: the log has them all.
 const mostNews = 100
 
-// tell says something about this node, once. It does not block.
-func (r *eventRecorder) tell(reason plan.Reason, note string) {
+// Tell says something about this node, once. It does not block.
+func (r *EventRecorder) Tell(reason plan.Reason, note string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.news) < mostNews {
-		r.news = append(r.news, warning{about: extension.NodeReference(r.nodeName), reason: reason, note: extension.ValidNote(note)})
+		r.news = append(r.news, warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note)})
 		r.wakeUp()
 	}
 }
 
+// Standing returns the Events that are repeated about a Service now; with none, those about this node.
+func (r *EventRecorder) Standing(service plan.Service) []warning {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.warnings[service])
+}
+
 // nextNews returns something that is told once; the caller does.
-func (r *eventRecorder) nextNews() (warning, bool) {
+func (r *EventRecorder) nextNews() (warning, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.news) == 0 {
@@ -97,17 +104,17 @@ func (r *eventRecorder) nextNews() (warning, bool) {
 
 // warning is an Event that is repeated as long as its reason holds.
 type warning struct {
-	about  v1.ObjectReference
-	reason plan.Reason
-	note   string
+	About  v1.ObjectReference
+	Reason plan.Reason
+	Note   string
 	// ofFew: only few nodes know, as of what is about a single pod. They tell.
 	ofFew bool
 	// due is when to write it, for the first time or again.
 	due time.Time
 }
 
-func newEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.State) *eventRecorder {
-	return &eventRecorder{
+func NewEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.State) *EventRecorder {
+	return &EventRecorder{
 		logger: logger, nodeName: config.NodeName, allKnowPods: config.Scope == placement.Cluster, state: state,
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
 		wake:     make(chan struct{}, 1),
@@ -116,8 +123,8 @@ func newEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.
 	}
 }
 
-// update says what is refused now, where the plans of the IP families changed. It does not block.
-func (r *eventRecorder) update(changes map[v1.IPFamily]plan.Change) {
+// Update says what is refused now, where the plans of the IP families changed. It does not block.
+func (r *EventRecorder) Update(changes map[v1.IPFamily]plan.Change) {
 	refusals := map[v1.IPFamily]map[plan.Service]cluster.Refused{}
 	for family, change := range changes {
 		refusals[family] = refusalsOf(change, cluster.Planned{State: r.state, Family: family})
@@ -142,7 +149,7 @@ func refusalsOf(change plan.Change, p cluster.Planned) map[plan.Service]cluster.
 }
 
 // set says what these Services are refused now, by IP family.
-func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) {
+func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := map[plan.Service]bool{}
@@ -164,14 +171,14 @@ func (r *eventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Re
 	r.wakeUp()
 }
 
-// setTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with
-// this node's steering, and by [aboutNode] what is wrong with any Node, all of it. It does not block.
-func (r *eventRecorder) setTroubles(troubles map[plan.Service][]trouble) {
+// SetTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with
+// this node's steering, and by [AboutNode] what is wrong with any Node, all of it. It does not block.
+func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.troubles
 	r.troubles = troubles
-	for _, concerned := range []map[plan.Service][]trouble{before, troubles} {
+	for _, concerned := range []map[plan.Service][]Trouble{before, troubles} {
 		for service := range concerned {
 			if slices.Equal(before[service], troubles[service]) {
 				continue
@@ -189,7 +196,7 @@ func (r *eventRecorder) setTroubles(troubles map[plan.Service][]trouble) {
 	}
 }
 
-func (r *eventRecorder) wakeUp() {
+func (r *EventRecorder) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
 	default: // a request waits already
@@ -197,7 +204,7 @@ func (r *eventRecorder) wakeUp() {
 }
 
 // refuse notes all refusals of a Service in an IP family.
-func (r *eventRecorder) refuse(service plan.Service, family v1.IPFamily, of cluster.Refused) {
+func (r *EventRecorder) refuse(service plan.Service, family v1.IPFamily, of cluster.Refused) {
 	if r.refusals[service] == nil {
 		r.refusals[service] = map[v1.IPFamily]cluster.Refused{}
 	}
@@ -222,10 +229,10 @@ func oneForEachReason(refusals []plan.Refusal) []plan.Refusal {
 }
 
 // replace makes these the warnings of a Service. One that was there before is not due earlier.
-func (r *eventRecorder) replace(service plan.Service, warnings []warning) {
+func (r *EventRecorder) replace(service plan.Service, warnings []warning) {
 	for i := range warnings {
 		for _, old := range r.warnings[service] {
-			if w := &warnings[i]; old.about == w.about && old.reason == w.reason && old.note == w.note {
+			if w := &warnings[i]; old.About == w.About && old.Reason == w.Reason && old.Note == w.Note {
 				w.due = old.due
 			}
 		}
@@ -238,7 +245,7 @@ func (r *eventRecorder) replace(service plan.Service, warnings []warning) {
 // warningsAbout returns one warning for each reason for which a Service is refused something, of each IP
 // family, and one for both if it says the same of both. The families' plans follow their own changes: a
 // warning that spoke for both would be another one, and written anew, when the first of them is lifted.
-func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
+func (r *EventRecorder) warningsAbout(service plan.Service) []warning {
 	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.UID(service)}
 	var warnings []warning
 	now := time.Now()
@@ -246,7 +253,7 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 		of := r.refusals[service][family]
 		for _, refusal := range of.Refusals {
 			ofPod := refusal.Pod.IsValid() && cluster.Planned{State: r.state, Family: family}.Placed(service, refusal.Pod)
-			w := warning{about: about, reason: refusal.Reason, note: r.note(refusal, of.Others), ofFew: ofPod && !r.allKnowPods}
+			w := warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: ofPod && !r.allKnowPods}
 			if settles(refusal.Reason) {
 				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
 			}
@@ -259,15 +266,15 @@ func (r *eventRecorder) warningsAbout(service plan.Service) []warning {
 }
 
 // told returns the warnings of troubles with an object.
-func told(about v1.ObjectReference, troubles []trouble) (warnings []warning) {
+func told(about v1.ObjectReference, troubles []Trouble) (warnings []warning) {
 	for _, t := range troubles {
-		warnings = append(warnings, warning{about: about, reason: t.reason, note: extension.ValidNote(t.note), ofFew: t.own})
+		warnings = append(warnings, warning{About: about, Reason: t.Reason, Note: extension.ValidNote(t.Note), ofFew: t.Own})
 	}
 	return warnings
 }
 
 // note returns what an Event about a Service says that has other egress IPs of the IP family, or none.
-func (r *eventRecorder) note(refusal plan.Refusal, others bool) string {
+func (r *EventRecorder) note(refusal plan.Refusal, others bool) string {
 	note := "No egress IP: " + refusal.Message
 	if !refusal.Pod.IsValid() && refusal.EgressIP.IsValid() && others {
 		note = "Not all egress IPs: " + refusal.Message
@@ -283,13 +290,13 @@ func (r *eventRecorder) note(refusal plan.Refusal, others bool) string {
 
 // warningsAboutNode returns one warning for each reason of this node's own for which it refuses
 // something to a Service.
-func (r *eventRecorder) warningsAboutNode() []warning {
+func (r *EventRecorder) warningsAboutNode() []warning {
 	about := extension.NodeReference(r.nodeName)
 	var warnings []warning
 	for _, reason := range nodeReasons {
 		if example, found := r.example(reason); found {
 			note := "Services have no egress IP on this node, for example " + example.Service.String() + ": " + example.Message + ". 'openshift egress refused' on it lists all."
-			warnings = append(warnings, warning{about: about, reason: reason, note: extension.ValidNote(note)})
+			warnings = append(warnings, warning{About: about, Reason: reason, Note: extension.ValidNote(note)})
 		}
 	}
 	return append(warnings, told(about, r.troubles[plan.Service{}])...)
@@ -297,7 +304,7 @@ func (r *eventRecorder) warningsAboutNode() []warning {
 
 // example returns a refusal for a reason, the same one as long as it is there, if possible: another
 // note is another Event.
-func (r *eventRecorder) example(reason plan.Reason) (first plan.Refusal, found bool) {
+func (r *EventRecorder) example(reason plan.Reason) (first plan.Refusal, found bool) {
 	for _, byFamily := range r.refusals {
 		for _, of := range byFamily {
 			for _, refusal := range of.Refusals {
@@ -314,13 +321,13 @@ func compareRefusals(a, b plan.Refusal) int {
 	return cmp.Or(cmp.Compare(a.Service.String(), b.Service.String()), a.EgressIP.Compare(b.EgressIP))
 }
 
-// run records Events until the context ends. What cannot be written is tried again when the Event is repeated.
-func (r *eventRecorder) run(ctx context.Context, client coreclient.EventsGetter) {
+// Run records Events until the context ends. What cannot be written is tried again when the Event is repeated.
+func (r *EventRecorder) Run(ctx context.Context, client coreclient.EventsGetter) {
 	r.record(ctx, extension.NewRecorder(klog.NewContext(ctx, r.logger), client, eventSource, r.nodeName))
 }
 
 // record records the warnings that are due until the context ends.
-func (r *eventRecorder) record(ctx context.Context, recorder record.EventRecorder) {
+func (r *EventRecorder) record(ctx context.Context, recorder record.EventRecorder) {
 	look := time.NewTicker(eventLook)
 	defer look.Stop()
 	for {
@@ -334,19 +341,19 @@ func (r *eventRecorder) record(ctx context.Context, recorder record.EventRecorde
 			if r.limit.Wait(ctx) != nil {
 				return
 			}
-			recorder.Event(&w.about, v1.EventTypeNormal, string(w.reason), w.note)
+			recorder.Event(&w.About, v1.EventTypeNormal, string(w.Reason), w.Note)
 		}
 		for w, found := r.next(time.Now()); found; w, found = r.next(time.Now()) {
 			if r.limit.Wait(ctx) != nil {
 				return
 			}
-			recorder.Event(&w.about, v1.EventTypeWarning, string(w.reason), w.note)
+			recorder.Event(&w.About, v1.EventTypeWarning, string(w.Reason), w.Note)
 		}
 	}
 }
 
 // next returns a warning that is due and that this node has to write; the caller does.
-func (r *eventRecorder) next(now time.Time) (warning, bool) {
+func (r *EventRecorder) next(now time.Time) (warning, bool) {
 	nodes := sync.OnceValue(r.state.NodeNames)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -358,7 +365,7 @@ func (r *eventRecorder) next(now time.Time) (warning, bool) {
 			}
 			w.due = now.Add(wait.Jitter(eventRepeat, 0.5))
 			ownToTell := service == (plan.Service{}) || w.ofFew
-			if ownToTell || isWriter(r.nodeName, nodes(), service.String()+" "+string(w.reason)) {
+			if ownToTell || isWriter(r.nodeName, nodes(), service.String()+" "+string(w.Reason)) {
 				return *w, true
 			}
 		}
@@ -380,3 +387,14 @@ func isWriter(node string, nodes []string, event string) bool {
 	}
 	return true
 }
+
+// Trouble is what is wrong with where an egress IP is.
+type Trouble struct {
+	Reason plan.Reason
+	Note   string
+	// Own: this node has to tell of it, others do not know.
+	Own bool
+}
+
+// AboutNode names, among Services, the Node that troubles are about: a Service has a namespace.
+func AboutNode(name string) plan.Service { return plan.Service{Name: name} }
