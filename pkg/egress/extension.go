@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
@@ -36,7 +38,7 @@ type Config struct {
 	// Membership is how this node takes part in the pool.
 	Membership Membership
 	// Attaching is how the CNI plugin is answered.
-	Attaching Attaching
+	Attaching attach.Config
 	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
 	PortSecurity PortSecurity
 	// MinSyncPeriod is the least time between two syncs.
@@ -68,8 +70,7 @@ type Extension struct {
 	// balancer is nil if nothing is steered.
 	balancer *balancer
 	// attacher is nil if the CNI plugin is not answered.
-	attacher     *attacher
-	pluginFaults pluginFaults
+	attacher *attach.Attacher
 	// ports is nil if the sources of what pods send are not checked; Watch sets it.
 	ports   *portsecurity.Keeper
 	earlier earlierNAT
@@ -133,7 +134,17 @@ func New(ctx context.Context, config Config) *Extension {
 	for _, name := range cluster.Families {
 		e.families[name] = newFamily(e, name)
 	}
-	e.attacher = newAttacher(e)
+	e.attacher = attach.New(klog.NewContext(ctx, e.logger), config.Attaching, e.state, attach.Node{
+		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
+		Via:     func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
+		Event:   func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
+		Explain: func(err error) error { return e.explain(err) },
+		Attached: func(ctx context.Context) {
+			if e.ports != nil { // Watch sets it
+				e.ports.Look(ctx)
+			}
+		},
+	})
 	e.balancer = newBalancer(e)
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
 	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
@@ -194,7 +205,7 @@ func (e *Extension) Wait() { e.running.Wait() }
 
 // Summary may be called at any time.
 func (e *Extension) Summary() Summary {
-	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing(), Problems: e.pluginFaults.all()}
+	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing(), Problems: e.attacher.Problems()}
 	for _, f := range e.families {
 		summary.count(cluster.Planned{State: e.state, Family: f.name}.Numbers())
 		if len(summary.Missing) == 0 {
@@ -247,7 +258,7 @@ func (e *Extension) known(kind string) {
 	for _, f := range e.families {
 		f.loop.Restart()
 	}
-	e.attacher.claimsMayDiffer()
+	e.attacher.ClaimsMayDiffer()
 }
 
 // SetService is part of [extension.ServiceFollower].
@@ -260,7 +271,7 @@ func (e *Extension) SetService(service *v1.Service) {
 func (e *Extension) serviceChanged(changed bool) {
 	e.changed(changed, time.Now())
 	if changed {
-		e.attacher.claimsMayDiffer()
+		e.attacher.ClaimsMayDiffer()
 	}
 }
 

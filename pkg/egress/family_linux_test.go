@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -76,7 +77,7 @@ func newFamilyTest(t *testing.T, served ...v1.IPFamily) *familyTest {
 // newAttachingTest is newFamilyTest for a node that answers the CNI plugin on a socket.
 func newAttachingTest(t *testing.T, socket string, served ...v1.IPFamily) *familyTest {
 	config := nodeConfig
-	config.Attaching = Attaching{Socket: socket, WatchPods: true}
+	config.Attaching = attach.Config{Socket: socket, WatchPods: true}
 	config.MinSyncPeriod, config.SyncPeriod = 50*time.Millisecond, time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &familyTest{T: t, Extension: New(ctx, config), dir: t.TempDir()}

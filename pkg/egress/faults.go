@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -121,8 +122,8 @@ func (e *Extension) troubles() map[plan.Service][]tell.Trouble {
 	}
 	_, ofPorts := e.portTroubles()
 	troubles[plan.Service{}] = slices.Concat(troubles[plan.Service{}], ofPorts, e.earlier.troubles())
-	for _, message := range e.pluginFaults.all() {
-		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: pluginFailing, Note: message})
+	for _, message := range e.attacher.Problems() {
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: attach.PluginFailing, Note: message})
 	}
 	return troubles
 }

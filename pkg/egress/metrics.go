@@ -10,6 +10,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/tell"
@@ -66,8 +67,7 @@ var register = sync.OnceFunc(func() {
 	tell.Metrics.Register()
 	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{}, &fastCollector{})
 	takeTime.WithLabelValues()
-	cniUnconfirmed.WithLabelValues()
-	listWrites.WithLabelValues()
+	attach.ZeroMetrics()
 	for _, family := range cluster.Families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
 		tell.FlowDeletions.WithLabelValues(string(family))

@@ -48,7 +48,7 @@ func (e *Extension) preparePortSecurity() {
 		return
 	}
 	e.ports = portsecurity.NewKeeper(portsecurity.Config{
-		Own: e.ownAddresses, Told: e.attacher.behind, Period: e.config.SyncPeriod / 2,
+		Own: e.ownAddresses, Told: e.attacher.Behind, Period: e.config.SyncPeriod / 2,
 		Changed: func() {
 			e.events.SetTroubles(e.troubles())
 			e.statusChanged()
@@ -72,19 +72,6 @@ func (e *Extension) ownAddresses() (own []netip.Addr) {
 		}
 	}
 	return own
-}
-
-// behind returns what the CNI plugin has told of who is behind which interface.
-func (a *attacher) behind() (told []portsecurity.Told) {
-	if a == nil {
-		return nil
-	}
-	for _, attachment := range a.store.All() {
-		if attachment.Released.IsZero() && len(attachment.Interfaces) > 0 {
-			told = append(told, portsecurity.Told{Interfaces: attachment.Interfaces, Addresses: attachment.IPs})
-		}
-	}
-	return told
 }
 
 // guardSources returns when the sources of added bindings are checked, or when that has failed.

@@ -86,6 +86,9 @@ func (e *Extension) statusChanged() {
 	}
 }
 
+// pluginPart is what a verification calls the CNI plugin, beside the IP families.
+const pluginPart = "CNI plugin"
+
 // poolPart is the part of what Verify returns that is about this node's part in the pool.
 const poolPart = "pool"
 
@@ -96,7 +99,7 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 	for n := 1; ; n++ {
 		changed, due := e.Changed(), !e.Summary().DueSince.IsZero()
 		differences, agrees, err := e.compareWithKernel(ctx)
-		if warnings := e.pluginWarnings(ctx); err == nil && warnings != nil {
+		if warnings := e.attacher.Warnings(ctx); err == nil && warnings != nil {
 			differences[pluginPart] = warnings
 		}
 		if absence := e.pool.absent(); err == nil && absence != nil {

@@ -39,7 +39,7 @@ func (e *Extension) Watch(clients Clients) {
 	e.balancer.follow(clients.Dynamic, clients.Kube.Discovery())
 	e.startPortSecurity()
 	e.running.Go(e.followNeighbours)
-	e.attach(clients.Kube)
+	e.attacher.Run(&e.running, clients.Kube)
 	e.watcher().Run(klog.NewContext(e.ctx, e.logger), &e.running, clients.Kube, clients.Config) // what Nodes registered with is known before the first of them
 	e.followNodes(clients.Nodes)
 	e.running.Go(func() { e.events.Run(e.ctx, clients.Kube.CoreV1()) })

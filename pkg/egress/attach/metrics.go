@@ -1,4 +1,4 @@
-package egress
+package attach
 
 import (
 	"context"
@@ -25,22 +25,28 @@ var (
 		"How often this node has put the CNI plugin into the list of plugins.")
 )
 
+// ZeroMetrics has the series whose first increase counts.
+func ZeroMetrics() {
+	cniUnconfirmed.WithLabelValues()
+	listWrites.WithLabelValues()
+}
+
 // confirmedWithin is how long EndpointSlices may take to name a pod.
 const confirmedWithin = time.Minute
 
 // observedNode is an attacher whose answers are counted.
-type observedNode struct{ *attacher }
+type observedNode struct{ *Attacher }
 
 // Attach is part of [cni.Node].
 func (o observedNode) Attach(ctx context.Context, attachment attachments.Attachment) (decision cni.Decision, err error) {
 	defer observeRequest("add", time.Now(), func() string { return resultOf(decision.Decision, err) })()
-	return o.attacher.Attach(ctx, attachment)
+	return o.Attacher.Attach(ctx, attachment)
 }
 
 // Detach is part of [cni.Node].
 func (o observedNode) Detach(ctx context.Context, containerID string) (err error) {
 	defer observeRequest("del", time.Now(), func() string { return resultOf("released", err) })()
-	return o.attacher.Detach(ctx, containerID)
+	return o.Attacher.Detach(ctx, containerID)
 }
 
 // observeRequest counts a request as waiting, until what it returns is called.
@@ -64,7 +70,7 @@ func resultOf(done string, err error) string {
 }
 
 // unconfirmed counts the attachments that EndpointSlices do not confirm in time.
-func (a *attacher) unconfirmed(now time.Time) (count int) {
+func (a *Attacher) unconfirmed(now time.Time) (count int) {
 	_, unnamed := a.state.Unconfirmed()
 	for _, attachment := range a.store.All() {
 		if unnamed.AnyOf(attachment.IPs) && attachment.Released.IsZero() && now.Sub(attachment.Since) > confirmedWithin {

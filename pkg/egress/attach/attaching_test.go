@@ -1,4 +1,4 @@
-package egress
+package attach
 
 import (
 	"context"
@@ -67,17 +67,17 @@ func TestPodWatch_Find(t *testing.T) {
 
 // TestNoteClaims_AtOnce notes the claim of another Service without a sweep.
 func TestNoteClaims_AtOnce(t *testing.T) {
-	e := New(t.Context(), nodeConfig)
 	a := newAttacherTest(t, t.TempDir(), someLabels)
-	a.attacher.claimed, a.attacher.state, e.attacher = make(chan struct{}, 1), e.state, a.attacher
+	a.Attacher.claimed = make(chan struct{}, 1)
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
-	e.ctx = ctx
-	running.Go(e.noteClaims)
+	a.ctx = ctx
+	running.Go(a.noteClaims)
 	defer running.Wait()
 	defer cancel()
 	for _, namespace := range []string{"bank", "depot"} {
-		e.SetService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = namespace }))
+		a.Attacher.state.SetService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = namespace }))
+		a.ClaimsMayDiffer()
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 			claims, err := attachments.ReadClaims(a.claims)
 			if claims[namespace] {

@@ -1,4 +1,4 @@
-package egress
+package attach
 
 import (
 	"cmp"
@@ -176,23 +176,23 @@ func unasked(err error) bool {
 
 // refreshPods asks the kubelet again about pods whose labels or phase may be others than this node knows, until the
 // context ends. There is no event for new labels: but EndpointSlices then no longer name the pod.
-func (e *Extension) refreshPods(sources podSources) {
+func (a *Attacher) refreshPods(sources podSources) {
 	defer func() { _ = sources.kubelet.Close() }()
 	tick, refreshes := time.NewTicker(refreshPeriod), refreshes{}
 	defer tick.Stop()
 	for {
 		select {
-		case <-e.ctx.Done():
+		case <-a.ctx.Done():
 			return
 		case <-tick.C:
 		}
-		doubtful := e.attacher.doubtful()
+		doubtful := a.doubtful()
 		if !sources.asksKubelet() {
 			continue
 		}
 		rand.Shuffle(len(doubtful), func(i, j int) { doubtful[i], doubtful[j] = doubtful[j], doubtful[i] })
 		for _, pod := range refreshes.due(doubtful, time.Now()) {
-			if e.refreshPod(sources, pod) {
+			if a.refreshPod(sources, pod) {
 				refreshes[pod] = refresh{time.Now().Add(longestRefresh), longestRefresh}
 			}
 		}
@@ -230,27 +230,27 @@ func (r refreshes) due(doubtful []attachments.Pod, now time.Time) (due []attachm
 
 // refreshPod takes what the kubelet knows of a pod now, and tells whether the kubelet knows no such pod. Nothing follows
 // from a failure: it is asked again.
-func (e *Extension) refreshPod(sources podSources, pod attachments.Pod) (isGone bool) {
-	ctx, cancel := context.WithTimeout(e.ctx, refreshPeriod)
+func (a *Attacher) refreshPod(sources podSources, pod attachments.Pod) (isGone bool) {
+	ctx, cancel := context.WithTimeout(a.ctx, refreshPeriod)
 	defer cancel()
 	got, err := sources.kubelet.Get(ctx, pod.UID)
 	if err == nil && got != nil {
-		e.setPod(convertKubeletPod(got))
+		a.takePod(convertKubeletPod(got))
 	}
 	return err == nil && got == nil
 }
 
-func (e *Extension) setPod(object podObject) {
-	changed, err := e.attacher.setPod(object)
+func (a *Attacher) takePod(object podObject) {
+	changed, err := a.setPod(object)
 	if err != nil {
-		e.logger.Error(err, "The new labels of a pod hold, but are not in its file; will retry", "pod", klog.KRef(object.Namespace, object.Name))
+		a.logger.Error(err, "The new labels of a pod hold, but are not in its file; will retry", "pod", klog.KRef(object.Namespace, object.Name))
 	}
-	e.changed(changed, time.Now())
+	a.node.Changed(changed, time.Now())
 }
 
 // doubtful returns the pods that EndpointSlices do not confirm although their labels say that a Service selects them,
 // and those that nobody has told anything of.
-func (a *attacher) doubtful() (pods []attachments.Pod) {
+func (a *Attacher) doubtful() (pods []attachments.Pod) {
 	unnamed, _ := a.state.Unconfirmed()
 	for _, attachment := range a.store.All() {
 		if attachment.Released.IsZero() && !attachment.Ended && (attachment.Labels == nil || unnamed.AnyOf(attachment.IPs)) {
@@ -261,17 +261,17 @@ func (a *attacher) doubtful() (pods []attachments.Pod) {
 }
 
 // watchPods returns when the context ends. No plan waits for it: attachments have the labels that were last known.
-func (e *Extension) watchPods(pods *podWatch) {
-	set := func(object any) { e.setPod(convertPod(object.(*v1.Pod))) }
+func (a *Attacher) watchPods(pods *podWatch) {
+	set := func(object any) { a.takePod(convertPod(object.(*v1.Pod))) }
 	_ = pods.informer.SetTransform(stripPod) // fails for a running informer only
 	_ = pods.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		cache.DefaultWatchErrorHandler(ctx, r, e.explain(err))
+		cache.DefaultWatchErrorHandler(ctx, r, a.node.Explain(err))
 	})
 	_, _ = pods.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    set,
 		UpdateFunc: func(_, object any) { set(object) },
 	})
-	pods.informer.RunWithContext(e.ctx)
+	pods.informer.RunWithContext(a.ctx)
 }
 
 // podWatch knows the pods of this node by an informer, and asks for one that the informer does not have in time. It is a

@@ -1,6 +1,6 @@
 //go:build !(kube1.35 || kube1.34)
 
-package egress
+package attach
 
 import (
 	"path/filepath"
@@ -211,13 +211,13 @@ func TestPodSources_StaticPod(t *testing.T) {
 		s := clustertest.NewSlice("web-1", "web")
 		s.Namespace = "shop"
 		s.Endpoints = endpointOf("shop", "pod-hash", uid, "10.128.0.5")
-		if _, err := a.attacher.state.SetSlice(s); err != nil {
+		if _, err := a.Attacher.state.SetSlice(s); err != nil {
 			t.Fatal(err)
 		}
 	}
 	slice("mirror")
-	a.attacher.state.Update(v1.IPv4Protocol)
-	if all, _ := a.attacher.state.Unconfirmed(); len(all) > 0 {
+	a.Attacher.state.Update(v1.IPv4Protocol)
+	if all, _ := a.Attacher.state.Unconfirmed(); len(all) > 0 {
 		t.Errorf("%v is not confirmed", all)
 	}
 }
@@ -228,7 +228,7 @@ func TestAttacher_Doubtful(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
 	doubtful := func(what string, want ...string) {
 		t.Helper()
-		a.attacher.state.Update(v1.IPv4Protocol)
+		a.Attacher.state.Update(v1.IPv4Protocol)
 		var got []string
 		for _, pod := range a.doubtful() {
 			got = append(got, pod.UID)

@@ -1,4 +1,4 @@
-package egress
+package attach
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ type pluginList struct {
 	contest    contest
 }
 
-func newPluginList(logger klog.Logger, config Attaching, expected func() bool, labelled func() error) *pluginList {
+func newPluginList(logger klog.Logger, config Config, expected func() bool, labelled func() error) *pluginList {
 	entry := map[string]string{"type": cni.Plugin}
 	if config.Socket != attachments.DefaultSocket {
 		entry["socket"] = config.Socket
@@ -165,22 +165,22 @@ var errContest = errors.New("other software removes it from the list again and a
 const listPeriod = 2 * time.Second
 
 // followList keeps our plugin in the list, or tells if it is missing, until the context ends. It stays there then.
-func (e *Extension) followList() {
-	list := newPluginList(e.logger, e.config.Attaching,
-		func() bool { return len(e.attacher.store.All()) > 0 },
-		func() error { return e.attacher.pods.Available(e.ctx) })
-	events, end := watchFolder(e.logger, list.folder)
+func (a *Attacher) followList() {
+	list := newPluginList(a.logger, a.config,
+		func() bool { return len(a.store.All()) > 0 },
+		func() error { return a.pods.Available(a.ctx) })
+	events, end := watchFolder(a.logger, list.folder)
 	defer end()
 	for {
 		event := events() // of what happens from now on
-		rest := e.keepListed(list, time.Now())
+		rest := a.keepListed(list, time.Now())
 		select {
-		case <-e.ctx.Done():
+		case <-a.ctx.Done():
 			return
 		case <-time.After(rest):
 		}
 		select {
-		case <-e.ctx.Done():
+		case <-a.ctx.Done():
 			return
 		case <-event:
 		case <-time.After(listPeriod):
@@ -189,7 +189,7 @@ func (e *Extension) followList() {
 }
 
 // keepListed looks at the list, tells what it has found and done, and returns how long to leave the list alone.
-func (e *Extension) keepListed(list *pluginList, now time.Time) (rest time.Duration) {
+func (a *Attacher) keepListed(list *pluginList, now time.Time) (rest time.Duration) {
 	changed, err := list.look(now)
 	switch {
 	case errors.Is(err, conflist.ErrReplaced):
@@ -197,22 +197,22 @@ func (e *Extension) keepListed(list *pluginList, now time.Time) (rest time.Durat
 	case err == nil && changed != "":
 		rest = list.contest.put(now)
 		listWrites.WithLabelValues().Inc()
-		e.logger.Info("Put the CNI plugin into the list of plugins", "file", changed)
-		e.events.Tell(pluginListed, "The CNI plugin "+cni.Plugin+" was put into "+changed)
+		a.logger.Info("Put the CNI plugin into the list of plugins", "file", changed)
+		a.node.Event(pluginListed, "The CNI plugin "+cni.Plugin+" was put into "+changed)
 	}
 	if err == nil && list.contest.lasts(now) {
 		err = errContest
 	}
-	e.listFails(err)
+	a.listFails(err)
 	return rest
 }
 
 // listFails tells of the fault that err is, and that there is no other one of the list.
-func (e *Extension) listFails(err error) {
+func (a *Attacher) listFails(err error) {
 	faults := map[pluginFault]error{unlisted: nil, misplaced: nil}
 	switch {
 	case errors.Is(err, errUnlabelled):
-		if e.pluginFaults.has(unlisted) { // else checkLabels tells if it lasts: kubelets restart
+		if a.faults.has(unlisted) { // else checkLabels tells if it lasts: kubelets restart
 			faults[unlisted] = err
 		}
 	case errors.Is(err, errFirst):
@@ -221,7 +221,7 @@ func (e *Extension) listFails(err error) {
 		faults[unlisted] = err
 	}
 	for kind, err := range faults {
-		e.pluginFails(kind, err)
+		a.fails(kind, err)
 	}
 }
 

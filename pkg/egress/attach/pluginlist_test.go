@@ -1,4 +1,4 @@
-package egress
+package attach
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ type listTest struct {
 
 func newListTest(t *testing.T, install, expected bool) *listTest {
 	t.Helper()
-	config := Attaching{Socket: attachments.DefaultSocket, Lists: t.TempDir()}
+	config := Config{Socket: attachments.DefaultSocket, Lists: t.TempDir()}
 	if install {
 		config.Install = t.TempDir()
 	}
@@ -234,19 +234,19 @@ func TestContest_RestsLongerAndLonger(t *testing.T) {
 func TestKeepListed_TellsOfAContest(t *testing.T) {
 	l := newListTest(t, true, true)
 	l.installs()
-	e, now := New(t.Context(), nodeConfig), time.Now()
+	a, now := newAttacherTest(t, t.TempDir(), podSources{}), time.Now()
 	for round := range contestRounds + 1 {
 		l.writes(bridge)
-		rest := e.keepListed(l.pluginList, now)
+		rest := a.keepListed(l.pluginList, now)
 		if now = now.Add(rest); rest == 0 {
 			t.Fatalf("round %d: no rest", round)
 		}
 	}
-	if got := e.pluginFaults.all(); len(got) != 1 || !strings.Contains(got[0], errContest.Error()) {
+	if got := a.Problems(); len(got) != 1 || !strings.Contains(got[0], errContest.Error()) {
 		t.Errorf("faults %q", got)
 	}
-	if e.keepListed(l.pluginList, now.Add(quietTime+time.Second)); len(e.pluginFaults.all()) > 0 {
-		t.Errorf("faults %q after a quiet time", e.pluginFaults.all())
+	if a.keepListed(l.pluginList, now.Add(quietTime+time.Second)); len(a.Problems()) > 0 {
+		t.Errorf("faults %q after a quiet time", a.Problems())
 	}
 }
 
@@ -259,9 +259,9 @@ func TestKeepListed_ReplacedMeanwhile(t *testing.T) {
 		l.writes(pluginFirst)
 		return nil
 	}
-	e := New(t.Context(), nodeConfig)
-	if rest := e.keepListed(l.pluginList, time.Now()); rest != listRest || len(e.pluginFaults.all()) > 0 {
-		t.Errorf("rests for %s, faults %q", rest, e.pluginFaults.all())
+	a := newAttacherTest(t, t.TempDir(), podSources{})
+	if rest := a.keepListed(l.pluginList, time.Now()); rest != listRest || len(a.Problems()) > 0 {
+		t.Errorf("rests for %s, faults %q", rest, a.Problems())
 	}
 	if text, err := os.ReadFile(l.file()); err != nil || string(text) != pluginFirst {
 		t.Errorf("the list is %s, err %v; expected that of the other program", text, err)
@@ -274,11 +274,11 @@ func TestKeepListed_Unlabelled(t *testing.T) {
 	l := newListTest(t, true, true)
 	l.writes(bridge)
 	l.labels = errNoSource
-	e := New(t.Context(), nodeConfig)
+	a := newAttacherTest(t, t.TempDir(), podSources{})
 	expect := func(want string) {
 		t.Helper()
-		e.keepListed(l.pluginList, l.now)
-		if got := strings.Join(e.pluginFaults.all(), "\n"); (got == "") != (want == "") || !strings.Contains(got, want) {
+		a.keepListed(l.pluginList, l.now)
+		if got := strings.Join(a.Problems(), "\n"); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("faults %q, expected %q", got, want)
 		}
 	}
@@ -294,34 +294,32 @@ func TestKeepListed_Unlabelled(t *testing.T) {
 
 // TestCheckLabels_TellsWhatLasts, where the plugin is used.
 func TestCheckLabels_TellsWhatLasts(t *testing.T) {
-	e := New(t.Context(), nodeConfig)
-	e.attacher = newAttacherTest(t, t.TempDir(), podSources{}).attacher
+	a := newAttacherTest(t, t.TempDir(), podSources{})
 	began := time.Now()
 	expect := func(what string, after time.Duration, want int) {
 		t.Helper()
-		known := e.checkLabels(began, began.Add(after))
-		if got := e.pluginFaults.all(); len(got) != want || known.After(began) != (want == 0 && after >= labelPatience) {
+		known := a.checkLabels(began, began.Add(after))
+		if got := a.Problems(); len(got) != want || known.After(began) != (want == 0 && after >= labelPatience) {
 			t.Errorf("%s: faults %q, known %s ago", what, got, began.Add(after).Sub(known))
 		}
 	}
 	expect("nobody uses the plugin", time.Hour, 0)
-	e.config.Attaching.Install = "/opt/cni/bin"
+	a.config.Install = "/opt/cni/bin"
 	expect("a moment", labelPatience-1, 0)
 	expect("long", labelPatience, 1)
-	e.attacher.pods = someLabels
+	a.pods = someLabels
 	expect("known again", labelPatience, 0)
 	expect("known a moment ago", labelPatience/2-1, 0)
 }
 
 // TestPluginWarnings_NoAttachments: pods may have started without a plugin that is to be installed.
 func TestPluginWarnings_NoAttachments(t *testing.T) {
-	e := New(t.Context(), nodeConfig)
-	e.attacher = newAttacherTest(t, t.TempDir(), podSources{}).attacher
-	if warnings := e.pluginWarnings(t.Context()); warnings != nil {
+	a := newAttacherTest(t, t.TempDir(), podSources{})
+	if warnings := a.Warnings(t.Context()); warnings != nil {
 		t.Errorf("nobody uses the plugin: %q", warnings)
 	}
-	e.config.Attaching.Install = "/opt/cni/bin"
-	if warnings := e.pluginWarnings(t.Context()); len(warnings) != 1 || !strings.Contains(warnings[0], errNoSource.Error()) {
+	a.config.Install = "/opt/cni/bin"
+	if warnings := a.Warnings(t.Context()); len(warnings) != 1 || !strings.Contains(warnings[0], errNoSource.Error()) {
 		t.Errorf("warnings %q", warnings)
 	}
 }

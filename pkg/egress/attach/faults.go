@@ -1,4 +1,4 @@
-package egress
+package attach
 
 import (
 	"cmp"
@@ -38,7 +38,7 @@ var explains = map[pluginFault]string{
 
 // Reasons of Events about a Node.
 const (
-	pluginFailing plan.Reason = "CNIPluginFailing"
+	PluginFailing plan.Reason = "CNIPluginFailing"
 	pluginListed  plan.Reason = "CNIPluginInstalled"
 )
 
@@ -81,34 +81,38 @@ func (f *pluginFaults) all() (all []string) {
 	return all
 }
 
-// pluginFails notes what keeps the CNI plugin from doing its work, or with nil that it does not.
-func (e *Extension) pluginFails(kind pluginFault, err error) {
+// fails notes what keeps the CNI plugin from doing its work, or with nil that it does not.
+func (a *Attacher) fails(kind pluginFault, err error) {
 	pluginFaultGauge.WithLabelValues(string(kind)).Set(map[bool]float64{true: 1}[err != nil])
-	if !e.pluginFaults.set(kind, err) {
+	if !a.faults.set(kind, err) {
 		return
 	}
 	if err != nil {
-		e.logger.Error(err, "The CNI plugin does not do its work; will retry, further failures are not logged", "fault", kind)
+		a.logger.Error(err, "The CNI plugin does not do its work; will retry, further failures are not logged", "fault", kind)
 	}
-	e.events.SetTroubles(e.troubles())
-	e.statusChanged()
+	a.node.FaultsChanged()
 }
 
-// pluginPart is what a verification calls the CNI plugin, beside the IP families.
-const pluginPart = "CNI plugin"
+// Problems are what keeps the CNI plugin from doing its work, for people.
+func (a *Attacher) Problems() []string {
+	if a == nil {
+		return nil
+	}
+	return a.faults.all()
+}
 
-// pluginWarnings returns what a verification says of the CNI plugin: what keeps it from doing its work, and the pods that
+// Warnings returns what a verification says of the CNI plugin: what keeps it from doing its work, and the pods that
 // have started without it. Nil if no pod has started with it, and none should.
-func (e *Extension) pluginWarnings(ctx context.Context) []string {
-	faults := e.pluginFaults.all()
-	if e.attacher == nil || len(faults) == 0 && !e.usesPlugin() {
+func (a *Attacher) Warnings(ctx context.Context) []string {
+	faults := a.Problems()
+	if a == nil || len(faults) == 0 && !a.usesPlugin() {
 		return nil
 	}
 	warnings := []string{}
 	for _, fault := range faults {
 		warnings = append(warnings, status.Warning+fault)
 	}
-	pods, err := e.attacher.withoutPlugin(ctx)
+	pods, err := a.withoutPlugin(ctx)
 	if err != nil {
 		return append(warnings, fmt.Sprintf("%sthe pods that started without it are unknown: %v", status.Warning, err))
 	}
@@ -119,12 +123,12 @@ func (e *Extension) pluginWarnings(ctx context.Context) []string {
 }
 
 // usesPlugin tells whether pods start with the CNI plugin, or should.
-func (e *Extension) usesPlugin() bool {
-	return e.config.Attaching.Install != "" || len(e.attacher.store.All()) > 0
+func (a *Attacher) usesPlugin() bool {
+	return a.config.Install != "" || len(a.store.All()) > 0
 }
 
 // withoutPlugin returns the pods that run on this node and are not attached, sorted by name.
-func (a *attacher) withoutPlugin(ctx context.Context) ([]podObject, error) {
+func (a *Attacher) withoutPlugin(ctx context.Context) ([]podObject, error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletPatience)
 	defer cancel()
 	pods, err := a.pods.All(ctx)

@@ -1,4 +1,4 @@
-package egress
+package attach
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/cni"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 // knownPods are the labels of pods by UID.
@@ -39,7 +40,7 @@ func (p knownPods) Available(context.Context) error { return nil }
 // that are not gone.
 type attacherTest struct {
 	*testing.T
-	*attacher
+	*Attacher
 	folder string
 	broken error
 	gone   bool
@@ -54,26 +55,31 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		t.Fatal(err)
 	}
 	a := &attacherTest{T: t, folder: folder}
-	a.attacher = &attacher{
-		attached: func(context.Context) {},
-		leading:  func(interfaces []string) []string { return interfaces },
-		state:    cluster.New(nodeConfig.Config), store: store, pods: pods,
+	a.Attacher = &Attacher{
+		ctx:     t.Context(),
+		leading: func(interfaces []string) []string { return interfaces },
+		state:   cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("fd00:10::/32")}}), store: store, pods: pods,
 		released: filepath.Join(folder, "released"), claims: filepath.Join(folder, "claims"),
-		missing: func() []string { return nil },
-		failure: func() error { return a.broken },
-		via:     func(netip.Addr) string { return "" },
-		exists:  func(netns string) bool { return netns != "" && !a.gone },
-		await: func(context.Context, bool) error {
-			for _, family := range cluster.Families {
-				a.attacher.state.Update(family)
-			}
-			return a.broken
+		exists: func(netns string) bool { return netns != "" && !a.gone },
+		node: Node{
+			Missing:  func() []string { return nil },
+			Failure:  func() error { return a.broken },
+			Via:      func(netip.Addr) string { return "" },
+			Attached: func(context.Context) {},
+			Await: func(context.Context, bool) error {
+				for _, family := range cluster.Families {
+					a.Attacher.state.Update(family)
+				}
+				return a.broken
+			},
+			FaultsChanged: func() {},
+			Event:         func(plan.Reason, string) {},
 		},
 	}
 	if err := a.load(); err != nil {
 		t.Fatal(err)
 	}
-	a.attacher.state.SetService(clustertest.NewService("web", func(s *v1.Service) {
+	a.Attacher.state.SetService(clustertest.NewService("web", func(s *v1.Service) {
 		s.Namespace, s.Spec.Selector, s.Spec.IPFamilies = "shop", map[string]string{"app": "web"}, []v1.IPFamily{v1.IPv4Protocol}
 	}))
 	return a
@@ -81,7 +87,7 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 
 // withoutService deletes shop/web.
 func (a *attacherTest) withoutService() {
-	a.attacher.state.DeleteService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = "shop" }))
+	a.Attacher.state.DeleteService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = "shop" }))
 }
 
 // label gives the pod u1 another label app.
@@ -101,7 +107,7 @@ func (a *attacherTest) slice(uids ...string) {
 			Addresses: []string{"10.128.0.5"}, TargetRef: &v1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "pod-" + uid, UID: types.UID(uid)},
 		})
 	}
-	if _, err := a.attacher.state.SetSlice(slice); err != nil {
+	if _, err := a.Attacher.state.SetSlice(slice); err != nil {
 		a.Fatal(err)
 	}
 }
@@ -122,8 +128,8 @@ func attached(id, uid string) attachments.Attachment {
 // expect expects whether 10.128.0.5 is bound after the next sync.
 func (a *attacherTest) expect(what string, bound bool) {
 	a.Helper()
-	a.attacher.state.Update(v1.IPv4Protocol)
-	if got := a.attacher.state.BindingsOf(netip.MustParseAddr("10.128.0.5")); (len(got) > 0) != bound {
+	a.Attacher.state.Update(v1.IPv4Protocol)
+	if got := a.Attacher.state.BindingsOf(netip.MustParseAddr("10.128.0.5")); (len(got) > 0) != bound {
 		a.Errorf("%s: bindings %v, expected some: %v", what, got, bound)
 	}
 }
@@ -160,7 +166,7 @@ func TestAttacher_Decides(t *testing.T) {
 		{"labels unknown in a namespace without claims", func(a *attacherTest) {
 			a.withoutService()
 		}, attached("c3", "u3"), cni.Unbound, ""},
-		{"objects are missing", func(a *attacherTest) { a.missing = func() []string { return []string{cluster.Services} } }, attached("c1", "u1"), "", cni.WaitingFor},
+		{"objects are missing", func(a *attacherTest) { a.node.Missing = func() []string { return []string{cluster.Services} } }, attached("c1", "u1"), "", cni.WaitingFor},
 		{"the file of claims cannot be written", func(a *attacherTest) { a.claims = "/proc/none/claims" }, attached("c1", "u1"), "", cni.NotNoted},
 		{"nor for another namespace", func(a *attacherTest) {
 			a.claims = "/proc/none/claims"
@@ -298,7 +304,7 @@ func TestAttacher_StaticPod(t *testing.T) {
 	if _, err := a.Attach(t.Context(), attached("c1", "hash")); err != nil {
 		t.Fatal(err)
 	}
-	a.attacher.state.SetService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = "shop" })) // known by slices alone
+	a.Attacher.state.SetService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = "shop" })) // known by slices alone
 	for _, uid := range []string{"u1", "u2"} {
 		mirror := podObject{Pod: attachments.Pod{Namespace: "shop", Name: "pod-hash", UID: uid}, isStatic: true, static: "hash", labels: map[string]string{}}
 		if _, err := a.setPod(mirror); err != nil {
@@ -307,7 +313,7 @@ func TestAttacher_StaticPod(t *testing.T) {
 		slice := clustertest.NewSlice("web-1", "web")
 		slice.Namespace = "shop"
 		slice.Endpoints = endpointOf("shop", "pod-hash", uid, "10.128.0.5")
-		if _, err := a.attacher.state.SetSlice(slice); err != nil {
+		if _, err := a.Attacher.state.SetSlice(slice); err != nil {
 			t.Fatal(err)
 		}
 		a.expect("the mirror "+uid, true)
@@ -341,12 +347,12 @@ func TestAttacher_EndedContainer(t *testing.T) {
 // TestAttacher_AttachesBeforeAllIsKnown: a pod may start all the same.
 func TestAttacher_AttachesBeforeAllIsKnown(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
-	all := a.missing
-	a.missing = func() []string { return []string{cluster.Services} }
+	all := a.node.Missing
+	a.node.Missing = func() []string { return []string{cluster.Services} }
 	if _, err := a.Attach(t.Context(), attached("c1", "u1")); reasonOf(err) != cni.WaitingFor {
 		t.Errorf("err %v", err)
 	}
-	a.missing = all
+	a.node.Missing = all
 	a.expect("when all is known", true)
 }
 
@@ -382,10 +388,10 @@ func TestAttacher_WritesClaims(t *testing.T) {
 			t.Errorf("claims %v, err %v; expected %v", got, err, want)
 		}
 	}
-	all := a.missing
-	a.missing = func() []string { return []string{cluster.Services} }
+	all := a.node.Missing
+	a.node.Missing = func() []string { return []string{cluster.Services} }
 	claims("bank")
-	a.missing = all
+	a.node.Missing = all
 	claims("shop")
 	a.withoutService()
 	a.broken = errors.New("nft said no")
@@ -407,7 +413,7 @@ func TestAttacher_Unconfirmed(t *testing.T) {
 	}
 	unconfirmed := func(after time.Duration, want int) {
 		t.Helper()
-		a.attacher.state.Update(v1.IPv4Protocol)
+		a.Attacher.state.Update(v1.IPv4Protocol)
 		if got := a.unconfirmed(time.Now().Add(after)); got != want {
 			t.Errorf("%d unconfirmed after %s, want %d", got, after, want)
 		}

@@ -1,4 +1,4 @@
-package egress
+package attach
 
 import (
 	"cmp"
@@ -15,6 +15,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+
+	"k8s.io/klog/v2"
 )
 
 // Pods tells of the pods on this node.
@@ -39,29 +42,23 @@ const (
 	sweepWait = 5 * time.Second
 )
 
-// attacher decides what the CNI plugin asks. It is a [cni.Node].
-type attacher struct {
+// Attacher decides what the CNI plugin asks. It is a [cni.Node].
+type Attacher struct {
+	ctx    context.Context
+	logger klog.Logger
+	config Config
+	node   Node
+	faults pluginFaults
+
 	state *cluster.State
 	store *attachments.Store
 	pods  Pods
 	// released is the folder in which the plugin leaves notes, claims the file that it reads.
 	released, claims string
-	// missing returns the kinds of objects that are not known yet.
-	missing func() []string
-	// failure is why the last sync failed.
-	failure func() error
-	// via returns the node that packets are sent to for an egress IP; empty for this one.
-	via func(egressIP netip.Addr) string
 	// exists tells whether there is a network namespace, as far as this process sees.
 	exists func(netns string) bool
-	// await returns when a sync that began after the call has succeeded in both IP families. With look it has looked at
-	// what the kernel holds.
-	await func(ctx context.Context, look bool) error
-
 	// leading returns those of interfaces that lead to a pod, each to one.
 	leading func(interfaces []string) []string
-	// attached returns when it is known behind which interface a pod is that the plugin has told of.
-	attached func(context.Context)
 	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
 	claimed chan struct{}
 
@@ -73,7 +70,7 @@ type attacher struct {
 }
 
 // load tells the state of all attachments that an earlier process knew. Call it before the first plan.
-func (a *attacher) load() error {
+func (a *Attacher) load() error {
 	a.written, _ = attachments.ReadClaims(a.claims) // if it cannot be read, it is written anew
 	err := a.takeLeft(time.Now())
 	a.mu.Lock()
@@ -83,7 +80,7 @@ func (a *attacher) load() error {
 }
 
 // takeLeft takes what the plugin has noted of pods that have ended.
-func (a *attacher) takeLeft(now time.Time) error {
+func (a *Attacher) takeLeft(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	taken, err := a.store.TakeLeft(a.released, now)
@@ -95,7 +92,7 @@ func (a *attacher) takeLeft(now time.Time) error {
 
 // tell brings the state's attachments in line with the store's, and tells the planners of changes only. Its cost is
 // linear in the number of attachments.
-func (a *attacher) tell() {
+func (a *Attacher) tell() {
 	owners := attachments.ByAddress(a.store.All())
 	for _, ip := range a.state.AttachedAddresses() {
 		if _, known := owners[ip]; !known {
@@ -120,7 +117,7 @@ func uidOf(a attachments.Attachment) string {
 
 // put takes an attachment, unless ctx has ended: the runtime may have told of the pod's end since. A process that hung may
 // learn of both at once.
-func (a *attacher) put(ctx context.Context, attachment attachments.Attachment) error {
+func (a *Attacher) put(ctx context.Context, attachment attachments.Attachment) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
@@ -135,7 +132,7 @@ func (a *attacher) put(ctx context.Context, attachment attachments.Attachment) e
 }
 
 // Attach is part of [cni.Node].
-func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment) (cni.Decision, error) {
+func (a *Attacher) Attach(ctx context.Context, attachment attachments.Attachment) (cni.Decision, error) {
 	if err := a.takeLeft(time.Now()); err != nil {
 		return cni.Decision{}, err
 	}
@@ -156,7 +153,7 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	if err := a.put(ctx, attachment); err != nil {
 		return cni.Decision{}, err
 	}
-	a.attached(ctx)
+	a.node.Attached(ctx)
 	if object, known := a.pods.Known(attachment.Pod); known { // it may have changed before put
 		if _, err := a.setPod(object); err != nil {
 			return cni.Decision{}, err
@@ -177,33 +174,33 @@ func (a *attacher) Attach(ctx context.Context, attachment attachments.Attachment
 }
 
 // decide returns what the kernel holds for addresses after a sync that begins now.
-func (a *attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni.Decision, error) {
+func (a *Attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni.Decision, error) {
 	if err := a.awaitKernel(ctx, look); err != nil {
 		return cni.Decision{}, err
 	}
 	var bindings []cni.Binding
 	for _, ip := range ips {
 		for _, b := range a.state.BindingsOf(ip) {
-			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.via(b.EgressIP)})
+			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.node.Via(b.EgressIP)})
 		}
 	}
 	return cni.Decide(bindings), nil
 }
 
-func (a *attacher) awaitKernel(ctx context.Context, look bool) error {
-	if err := a.await(ctx, look); err != nil {
-		return &cni.Failure{Reason: cni.NotWritten, Message: errors.Join(err, a.failure()).Error()}
+func (a *Attacher) awaitKernel(ctx context.Context, look bool) error {
+	if err := a.node.Await(ctx, look); err != nil {
+		return &cni.Failure{Reason: cni.NotWritten, Message: errors.Join(err, a.node.Failure()).Error()}
 	}
 	return nil
 }
 
 // Detach is part of [cni.Node].
-func (a *attacher) Detach(ctx context.Context, containerID string) error {
+func (a *Attacher) Detach(ctx context.Context, containerID string) error {
 	return a.detach(ctx, []string{containerID}, time.Now())
 }
 
 // detach releases attachments, and returns when nothing in the kernel is for them any more.
-func (a *attacher) detach(ctx context.Context, ids []string, now time.Time) error {
+func (a *Attacher) detach(ctx context.Context, ids []string, now time.Time) error {
 	uncleared, err := a.release(ids, now)
 	if len(uncleared) == 0 {
 		return err
@@ -215,7 +212,7 @@ func (a *attacher) detach(ctx context.Context, ids []string, now time.Time) erro
 }
 
 // release returns those of these attachments that the kernel may hold something for.
-func (a *attacher) release(ids []string, now time.Time) (uncleared []string, err error) {
+func (a *Attacher) release(ids []string, now time.Time) (uncleared []string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	defer a.tell()
@@ -228,7 +225,7 @@ func (a *attacher) release(ids []string, now time.Time) (uncleared []string, err
 	return uncleared, err
 }
 
-func (a *attacher) clear(ids []string) (err error) {
+func (a *Attacher) clear(ids []string) (err error) {
 	for _, id := range ids {
 		_, failed := a.store.Change(id, func(attachment *attachments.Attachment) { attachment.Cleared = !attachment.Released.IsZero() })
 		err = errors.Join(err, failed)
@@ -237,7 +234,7 @@ func (a *attacher) clear(ids []string) (err error) {
 }
 
 // Check is part of [cni.Node].
-func (a *attacher) Check(ctx context.Context, containerID string) (cni.Decision, error) {
+func (a *Attacher) Check(ctx context.Context, containerID string) (cni.Decision, error) {
 	attachment, known := a.store.Get(containerID)
 	if !known || !attachment.Released.IsZero() {
 		return cni.Decision{}, &cni.Failure{Reason: cni.NotAttached, Message: containerID}
@@ -246,7 +243,7 @@ func (a *attacher) Check(ctx context.Context, containerID string) (cni.Decision,
 }
 
 // Collect is part of [cni.Node]. A pod whose network namespace exists has not ended, whatever the runtime says.
-func (a *attacher) Collect(ctx context.Context, valid []string, at time.Time) error {
+func (a *Attacher) Collect(ctx context.Context, valid []string, at time.Time) error {
 	all := slices.DeleteFunc(a.store.All(), func(attachment attachments.Attachment) bool {
 		return attachment.Netns != "" && a.exists(attachment.Netns)
 	})
@@ -254,16 +251,16 @@ func (a *attacher) Collect(ctx context.Context, valid []string, at time.Time) er
 }
 
 // waits returns what is waited for as an error of [cni.Node], or nil.
-func (a *attacher) waits() error {
-	if missing := a.missing(); len(missing) > 0 {
+func (a *Attacher) waits() error {
+	if missing := a.node.Missing(); len(missing) > 0 {
 		return &cni.Failure{Reason: cni.WaitingFor, Missing: missing}
 	}
 	return nil
 }
 
 // Ready is part of [cni.Node].
-func (a *attacher) Ready() error {
-	if err := a.failure(); err != nil {
+func (a *Attacher) Ready() error {
+	if err := a.node.Failure(); err != nil {
 		return &cni.Failure{Reason: cni.NotWritten, Message: err.Error()}
 	}
 	return a.waits()
@@ -271,7 +268,7 @@ func (a *attacher) Ready() error {
 
 // Sweep does what nobody asks for: it writes what could not be written, takes what the plugin has noted, detaches pods
 // whose network namespace is gone without a word from the runtime, and forgets those that were released long ago.
-func (a *attacher) Sweep(ctx context.Context, now time.Time) error {
+func (a *Attacher) Sweep(ctx context.Context, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepWait)
 	defer cancel()
 	errs := []error{a.addClaims(), a.store.Flush()}
@@ -290,7 +287,7 @@ func (a *attacher) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(append(errs, a.forget(old), a.detach(ctx, gone, now), a.dropClaims(ctx))...)
 }
 
-func (a *attacher) forget(ids []string) (err error) {
+func (a *Attacher) forget(ids []string) (err error) {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -304,7 +301,7 @@ func (a *attacher) forget(ids []string) (err error) {
 }
 
 // setPod takes a pod's newest labels and phase, and tells whether plans may change. They hold after an error, too.
-func (a *attacher) setPod(object podObject) (changed bool, err error) {
+func (a *Attacher) setPod(object podObject) (changed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, attachment := range a.store.All() {
@@ -323,7 +320,7 @@ func (a *attacher) setPod(object podObject) (changed bool, err error) {
 
 // addClaims adds namespaces with claims to the file. Until all objects are known it leaves the file of the process
 // before.
-func (a *attacher) addClaims() error {
+func (a *Attacher) addClaims() error {
 	if a.waits() != nil {
 		return nil
 	}
@@ -336,8 +333,8 @@ func (a *attacher) addClaims() error {
 	return a.writeClaims(slices.AppendSeq(namespaces, maps.Keys(a.written)))
 }
 
-// claimsMayDiffer has claims noted at once: this process may end at any moment, and pods that start then must find theirs.
-func (a *attacher) claimsMayDiffer() {
+// ClaimsMayDiffer has claims noted at once: this process may end at any moment, and pods that start then must find theirs.
+func (a *Attacher) ClaimsMayDiffer() {
 	if a == nil {
 		return
 	}
@@ -348,7 +345,7 @@ func (a *attacher) claimsMayDiffer() {
 }
 
 // dropClaims removes namespaces without claims from the file when nothing in the kernel is for them any more.
-func (a *attacher) dropClaims(ctx context.Context) error {
+func (a *Attacher) dropClaims(ctx context.Context) error {
 	before := a.state.ClaimingNamespaces()
 	if a.waits() != nil || len(before) >= a.told() {
 		return nil
@@ -362,20 +359,20 @@ func (a *attacher) dropClaims(ctx context.Context) error {
 }
 
 // told returns how many namespaces are in the file.
-func (a *attacher) told() int {
+func (a *Attacher) told() int {
 	a.claiming.Lock()
 	defer a.claiming.Unlock()
 	return len(a.written)
 }
 
 // toldOf tells whether a namespace is in the file.
-func (a *attacher) toldOf(namespace string) bool {
+func (a *Attacher) toldOf(namespace string) bool {
 	a.claiming.Lock()
 	defer a.claiming.Unlock()
 	return a.written[namespace]
 }
 
-func (a *attacher) writeClaims(namespaces []string) error {
+func (a *Attacher) writeClaims(namespaces []string) error {
 	if err := attachments.WriteClaims(a.claims, namespaces); err != nil {
 		return err
 	}
@@ -386,25 +383,15 @@ func (a *attacher) writeClaims(namespaces []string) error {
 	return nil
 }
 
-// awaitAll returns when each loop has made a sync that began after the call.
-func awaitAll(ctx context.Context, loops ...func(context.Context) error) error {
-	errs := make([]error, len(loops))
-	var waiting sync.WaitGroup
-	for i, await := range loops {
-		waiting.Go(func() { errs[i] = await(ctx) })
+// Behind returns what the CNI plugin has told of who is behind which interface.
+func (a *Attacher) Behind() (told []portsecurity.Told) {
+	if a == nil {
+		return nil
 	}
-	waiting.Wait()
-	return errors.Join(errs...)
-}
-
-// awaitSyncs returns when a sync that began after the call has succeeded in both IP families.
-func (e *Extension) awaitSyncs(ctx context.Context, look bool) error {
-	var loops []func(context.Context) error
-	for _, f := range e.families {
-		if look {
-			f.reconciler.RequestFullLook()
+	for _, attachment := range a.store.All() {
+		if attachment.Released.IsZero() && len(attachment.Interfaces) > 0 {
+			told = append(told, portsecurity.Told{Interfaces: attachment.Interfaces, Addresses: attachment.IPs})
 		}
-		loops = append(loops, f.loop.Await)
 	}
-	return awaitAll(ctx, loops...)
+	return told
 }
