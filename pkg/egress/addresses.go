@@ -96,17 +96,17 @@ const (
 // settled is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
 const settled = 5 * time.Second
 
-// troubles returns what is wrong with where the egress IPs are, by the Services that claim them.
-func (s *steerer) troubles() map[plan.Service][]tell.Trouble {
+// troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and of what others say of addresses.
+func (s *steerer) troubles(others ...map[netip.Addr]tell.Trouble) map[plan.Service][]tell.Trouble {
 	if s == nil {
 		return nil
 	}
 	troubles := map[plan.Service][]tell.Trouble{}
-	ofPool, left := s.pool.troubles(), s.pool.leftTroubles(time.Now())
 	for _, family := range cluster.Families {
 		byAddress := s.troublesOf(family)
-		maps.Copy(byAddress, ofPool)
-		maps.Copy(byAddress, left)
+		for _, of := range others {
+			maps.Copy(byAddress, of)
+		}
 		if len(byAddress) == 0 {
 			continue
 		}

@@ -240,7 +240,7 @@ func TestBalancer_WithoutTheRight(t *testing.T) {
 func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
-		p.extension.balancer = &balancer{extension: p.extension, wake: make(chan struct{}, 1), book: metallb.NewBook()}
+		p.extension.balancer = &balancer{state: p.extension.state, wake: make(chan struct{}, 1), book: metallb.NewBook()}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}

@@ -186,7 +186,9 @@ func (e *Extension) Run(ctx context.Context) {
 	e.warnOfUnknownNode()
 	var running sync.WaitGroup
 	for _, f := range e.families {
-		running.Go(func() { f.loop.Run(ctx, f.sync, f.observeLatency) })
+		running.Go(func() {
+			f.loop.Run(ctx, func(ctx context.Context, regular bool) (time.Time, bool) { return e.sync(ctx, f, regular) }, f.observeLatency)
+		})
 	}
 	running.Wait()
 }

@@ -21,7 +21,6 @@ import (
 
 // family brings the plans of one IP family into the kernel. The families do not wait for each other.
 type family struct {
-	extension  *Extension
 	name       v1.IPFamily
 	logger     klog.Logger
 	loop       *extension.Loop
@@ -43,10 +42,9 @@ type family struct {
 func newFamily(e *Extension, name v1.IPFamily) *family {
 	logger := klog.LoggerWithValues(e.logger, "ipFamily", name)
 	return &family{
-		extension: e,
-		name:      name,
-		logger:    logger,
-		refusals:  tell.NewRefusalLog(logger, clock.RealClock{}), nodeFaults: tell.NewNodeFaultLog(logger, clock.RealClock{}),
+		name:     name,
+		logger:   logger,
+		refusals: tell.NewRefusalLog(logger, clock.RealClock{}), nodeFaults: tell.NewNodeFaultLog(logger, clock.RealClock{}),
 		loop: extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		reconciler: reconcile.New(e.logger, reconcile.Config{
 			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
@@ -56,18 +54,17 @@ func newFamily(e *Extension, name v1.IPFamily) *family {
 	}
 }
 
-// sync makes a plan, tells people of it, and writes it. It is an [extension.Sync].
-func (f *family) sync(ctx context.Context, regular bool) (again time.Time, failed bool) {
+// sync makes a plan of an IP family, tells people of it, and writes it: see [extension.Sync].
+func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again time.Time, failed bool) {
 	if regular {
 		f.reconciler.RequestLook()
 	}
-	e := f.extension
-	change := f.update(regular)
+	change := e.update(f, regular)
 	e.pool.sync(f.name)
 	ways, wake := e.steerer.steering(f.name)
 	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
 	numbers := p.Numbers()
-	f.report(change, numbers)
+	f.report(change, numbers, e.state.NodeFaults(f.name))
 	e.events.Update(map[v1.IPFamily]plan.Change{f.name: change})
 	f.planned.Store(true)
 	defer e.syncEnded()
@@ -76,10 +73,10 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	}
 	began := time.Now()
 	inKernel := f.inKernel(change, ways)
-	f.guardSources(ctx, inKernel)
+	f.guardSources(ctx, e.ports, inKernel)
 	result := f.reconciler.Sync(ctx, p, inKernel, e.state.Primary(e.config.NodeName, f.name))
 	if result.Err == nil && !result.Waiting {
-		f.unguardSources(ctx)
+		f.unguardSources(ctx, e.ports)
 	}
 	e.steerer.synced(f.name, e.proxier.Served())
 	f.wrote = result.Written
@@ -96,12 +93,12 @@ func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Chang
 }
 
 // update brings the plan up to date and returns what that changed.
-func (f *family) update(regular bool) plan.Change {
-	f.extension.state.SetHolders(f.name, f.extension.steerer.holders(f.name))
-	if !regular || !f.extension.config.Audit {
-		return f.extension.state.Update(f.name)
+func (e *Extension) update(f *family, regular bool) plan.Change {
+	e.state.SetHolders(f.name, e.steerer.holders(f.name))
+	if !regular || !e.config.Audit {
+		return e.state.Update(f.name)
 	}
-	change, right := f.extension.state.Audit(f.name)
+	change, right := e.state.Audit(f.name)
 	if !right {
 		f.logger.Error(nil, "The plan that followed the changes is not the plan for the objects. This is a fault of the program: please report it, and restart the node")
 	}
@@ -109,11 +106,10 @@ func (f *family) update(regular bool) plan.Change {
 }
 
 // report tells people what a change means, whether or not it can be written.
-func (f *family) report(change plan.Change, numbers plan.Numbers) {
+func (f *family) report(change plan.Change, numbers plan.Numbers, faults []plan.NodeFault) {
 	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
 	f.refusals.Log(change.Refused, change.Lifted)
-	faults := f.extension.state.NodeFaults(f.name)
 	ignoredNodeAddresses.WithLabelValues(string(f.name)).Set(float64(len(faults)))
 	f.nodeFaults.Log(faults)
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -110,13 +111,13 @@ func TestExtension_HandoversOfThePoolsFamilies(t *testing.T) {
 			v1.IPv6Protocol: {netip.MustParsePrefix("2001:db8::/120")},
 		} {
 			ctx, stop := context.WithCancel(t.Context())
-			e := &Extension{config: Config{Config: cluster.Config{Pool: cluster.Pool{Networks: networks}}}}
-			h, err := e.startHandovers(ctx)
+			p := &poolNode{config: &Config{Config: cluster.Config{Pool: cluster.Pool{Networks: networks}}}, running: &sync.WaitGroup{}, ctx: ctx}
+			h, err := p.startHandovers()
 			if len(h) != 1 || h[name] == nil || err != nil {
 				t.Errorf("a pool of %s: %v, %v", name, h, err)
 			}
 			stop()
-			e.running.Wait()
+			p.running.Wait()
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -116,7 +117,7 @@ func (e *Extension) troubles() map[plan.Service][]tell.Trouble {
 	for about, t := range e.pool.labelTroubles() {
 		troubles[about] = append(troubles[about], t)
 	}
-	maps.Copy(troubles, e.steerer.troubles())
+	maps.Copy(troubles, e.steerer.troubles(e.pool.troubles(), e.pool.leftTroubles(time.Now())))
 	for _, f := range e.steeringFaults() {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: f.kind.reason(), Note: f.message})
 	}

@@ -31,9 +31,9 @@ type handoverWriter interface {
 }
 
 // startHandovers begins to write what handovers take; an error says why this kernel cannot.
-func (e *Extension) startHandovers(ctx context.Context) (handovers, error) {
+func (p *poolNode) startHandovers() (handovers, error) {
 	h := handovers{}
-	for _, network := range e.config.Pool.Networks {
+	for _, network := range p.config.Pool.Networks {
 		family := cluster.FamilyOf(network.Addr())
 		if err := handover.Available(kernel.Family(family)); err != nil {
 			return nil, err
@@ -42,7 +42,7 @@ func (e *Extension) startHandovers(ctx context.Context) (handovers, error) {
 	}
 	for family := range h {
 		w := handover.NewWriter(kernel.Family(family))
-		e.running.Go(func() { w.Run(ctx) })
+		p.running.Go(func() { w.Run(p.ctx) })
 		h[family] = w
 	}
 	return h, nil
@@ -71,12 +71,12 @@ func (p *poolNode) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
 }
 
 func (p *poolNode) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
-	addresses := p.extension.state.Primaries(family)
-	self, node := addresses[p.extension.config.NodeName], addresses[name]
+	addresses := p.state.Primaries(family)
+	self, node := addresses[p.config.NodeName], addresses[name]
 	if !self.IsValid() || !node.IsValid() {
 		return netip.Addr{}, fmt.Errorf("this node, or that one, has no InternalIP that counts for %s", family)
 	}
-	if err := p.extension.steerer.adjacent(self, node); err != nil {
+	if err := p.steerer.adjacent(self, node); err != nil {
 		return netip.Addr{}, err
 	}
 	return node, nil
@@ -124,9 +124,9 @@ func (p *poolNode) complain(err error, addresses []netip.Addr) {
 func (p *poolNode) handOver(addresses []netip.Addr) {
 	p.leaveTo(addresses)
 	number := p.begin(addresses)
-	p.extension.steerer.apply(holders.HandingOver{Addresses: addresses, Number: number})
+	p.steerer.apply(holders.HandingOver{Addresses: addresses, Number: number})
 	time.AfterFunc(goesOn, func() {
-		p.extension.steerer.apply(holders.HandedOver{Addresses: addresses, Number: number})
+		p.steerer.apply(holders.HandedOver{Addresses: addresses, Number: number})
 		p.awaitRules(addresses, mostRuleTime)
 		p.end(number)
 	})
@@ -166,9 +166,9 @@ const (
 func (p *poolNode) awaitRules(addresses []netip.Addr, most time.Duration) {
 	ctx, stop := context.WithTimeout(p.ctx, most)
 	defer stop()
-	for name, f := range p.extension.families {
+	for _, name := range cluster.Families {
 		if slices.ContainsFunc(addresses, func(ip netip.Addr) bool { return cluster.FamilyOf(ip) == name }) {
-			_ = f.loop.Await(ctx) // what is late is no reason to wait any longer
+			p.await(ctx, name) // what is late is no reason to wait any longer
 		}
 	}
 }

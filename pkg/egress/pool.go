@@ -35,11 +35,24 @@ type Membership struct {
 // poolNode is this node's part in the pool. Its methods may be called by several goroutines; those of a nil one do
 // nothing.
 type poolNode struct {
-	extension *Extension
-	logger    klog.Logger
-	ctx       context.Context
+	config *Config
+	state  *cluster.State
+	// steerer is that of the node; set before the first sync.
+	steerer *steerer
+	running *sync.WaitGroup
+	logger  klog.Logger
+	ctx     context.Context
 	// event tells something about this node, once.
 	event func(reason plan.Reason, note string)
+	// changed asks for a sync, await waits for one of an IP family that begins after the call.
+	changed func(changed bool, at time.Time)
+	await   func(ctx context.Context, family v1.IPFamily)
+	// reserved are the addresses that a load balancer has, keys those of this moment, and errNoKey why there are none.
+	reserved func() map[netip.Addr]bool
+	keys     func() holders.Keys
+	errNoKey func() error
+	// missing are the kinds of objects that are waited for.
+	missing func() []string
 
 	mu sync.Mutex
 	// nodes are those that are in the pool, former those that are by its former label alone.
@@ -84,9 +97,18 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 		return nil
 	}
 	p := &poolNode{
-		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
-		event: func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
-		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
+		config: &e.config, state: e.state, running: &e.running, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
+		event:   func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
+		changed: e.changed,
+		await: func(ctx context.Context, family v1.IPFamily) {
+			if f := e.families[family]; f != nil {
+				_ = f.loop.Await(ctx)
+			}
+		},
+		reserved: func() map[netip.Addr]bool { return e.balancer.reserved() },
+		keys:     e.keys.ring.For("pool"), errNoKey: e.errNoKey,
+		missing: func() []string { return e.barrier.Missing() },
+		nodes:   map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
 		handing: map[int][]netip.Addr{}, left: map[netip.Addr]time.Time{},
 	}
 	for why := range pool.Reasons() {
@@ -101,9 +123,9 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 func (p *poolNode) keep() {
 	ctx, stop := context.WithCancel(p.ctx)
 	ended := make(chan struct{})
-	p.extension.running.Go(func() {
+	p.running.Go(func() {
 		defer close(ended)
-		pool.Keep(ctx, p.extension.config.Pool.Networks, steering.Device)
+		pool.Keep(ctx, p.config.Pool.Networks, steering.Device)
 	})
 	p.stopKeeping = func() { stop(); <-ended }
 }
@@ -113,7 +135,7 @@ func (p *poolNode) setNode(node *v1.Node) (changed bool) {
 	if p == nil {
 		return false
 	}
-	pool := p.extension.config.Pool
+	pool := p.config.Pool
 	return p.setInPool(node.Name, pool.Selects(node.Labels), pool.SelectsByFormer(node.Labels))
 }
 
@@ -144,12 +166,12 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	if p == nil {
 		return
 	}
-	s := p.extension.steerer
+	s := p.steerer
 	judged := s.state.JudgedNodes(s.outer)
 	p.mu.Lock()
 	defer p.unlock()
 	addresses := p.owned(judged)
-	if granted := s.state.Granted(family, p.extension.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
+	if granted := s.state.Granted(family, p.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
 		p.wanted[family] = granted
 	}
 	if len(p.wanted) < len(cluster.Families) {
@@ -157,7 +179,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	}
 	p.noteLeft(time.Now())
 	p.warnOfLabels()
-	self := p.extension.config.NodeName
+	self := p.config.NodeName
 	if p.runner == nil && p.hasKey() && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
 		p.start()
 	}
@@ -170,7 +192,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		assignable = wanted
 	}
 	// The plan of this sync was made before.
-	p.extension.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
+	p.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
 	p.runner.Tell(s.epochs(wanted))
 	nodes := slices.Sorted(maps.Keys(p.nodes))
 	zones := s.state.ZonesOf(nodes)
@@ -188,7 +210,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 // to silence another one. What nodes share is this one's; or that of the node that has had it since this process took part in the
 // pool; or the oldest node's. The lock must be held.
 func (p *poolNode) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
-	owners, self := maps.Clone(judged.Oldest), p.extension.config.NodeName
+	owners, self := maps.Clone(judged.Oldest), p.config.NodeName
 	for name, ip := range p.told.addresses {
 		if judged.Primary[name] == ip {
 			owners[ip] = name
@@ -209,7 +231,7 @@ func (p *poolNode) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 // lock must be held.
 func (p *poolNode) allWanted() (all map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
 	all, siblings = map[netip.Addr]bool{}, map[netip.Addr][]netip.Addr{}
-	reserved := p.extension.balancer.reserved()
+	reserved := p.reserved()
 	for _, of := range p.wanted {
 		maps.Copy(all, of.Addresses)
 		maps.Copy(siblings, of.Siblings)
@@ -225,39 +247,35 @@ func (p *poolNode) leftovers() bool {
 		return false
 	}
 	p.looked = true
-	return pool.HasAddresses(p.extension.config.Pool.Networks)
+	return pool.HasAddresses(p.config.Pool.Networks)
 }
 
-// keys returns what returns the keys of this moment for the pool.
-func (p *poolNode) keys() func() holders.Keys { return p.extension.keys.ring.For("pool") }
-
 // hasKey tells whether there is one. Until then addresses stay where they are: nobody would know who speaks.
-func (p *poolNode) hasKey() bool { return len(p.keys()()) > 0 }
+func (p *poolNode) hasKey() bool { return len(p.keys()) > 0 }
 
 // start begins to take part. The lock must be held.
 func (p *poolNode) start() {
-	e := p.extension
 	p.stopKeeping()
-	handovers, err := e.startHandovers(p.ctx)
+	handovers, err := p.startHandovers()
 	if p.handovers = handovers; err != nil {
 		p.later(func() {
 			p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
 		})
 	}
 	p.runner = pool.NewRunner(pool.Config{
-		NodeName: e.config.NodeName, Port: e.config.Membership.Port, Keys: p.keys(),
-		Networks: e.config.Pool.Networks, Ignored: steering.Device,
+		NodeName: p.config.NodeName, Port: p.config.Membership.Port, Keys: p.keys,
+		Networks: p.config.Pool.Networks, Ignored: steering.Device,
 		Handover: err == nil,
 		Moved:    p.moved,
-		Changed:  func() { e.changed(true, time.Now()) },
+		Changed:  func() { p.changed(true, time.Now()) },
 	})
 	if p.isDrained() {
 		p.later(func() {
-			p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Membership.DrainFile)
+			p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.Membership.DrainFile)
 		})
 		p.runner.Tell(pool.Drain{Now: true})
 	}
-	e.running.Go(func() { p.runner.Run(p.ctx) })
+	p.running.Go(func() { p.runner.Run(p.ctx) })
 }
 
 // dueSince returns since when the part in the pool has not come to something that it has to do; zero if there is nothing.
@@ -276,7 +294,7 @@ func (p *poolNode) dueSince() time.Time {
 
 // isDrained tells whether this node is drained until somebody says otherwise.
 func (p *poolNode) isDrained() bool {
-	_, err := os.Stat(p.extension.config.Membership.DrainFile)
+	_, err := os.Stat(p.config.Membership.DrainFile)
 	return err == nil
 }
 
@@ -357,14 +375,14 @@ func (p *poolNode) moved(moves []pool.Move) {
 	}
 	p.passOn(former)
 	if len(took.Addresses) > 0 {
-		p.extension.steerer.apply(took)
+		p.steerer.apply(took)
 	}
 	if len(handedOver) > 0 {
 		p.handOver(handedOver)
 	}
 	if len(released) > 0 {
 		go p.leaveTo(released) // a node that was drained until now may be passed packets all the same
-		p.extension.steerer.apply(holders.Released{Addresses: released})
+		p.steerer.apply(holders.Released{Addresses: released})
 	}
 	p.awaitRules(abrupt, ruleTime)
 	p.tell(moves)
@@ -442,7 +460,7 @@ func (p *poolNode) troubles() map[netip.Addr]tell.Trouble {
 		if able, why := status.Objections[ip].Able(); !able && now.Sub(since) > settled {
 			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
 		} else if !status.Majority && now.Sub(since) > settled {
-			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.extension.config.NodeName, status.Votes, status.Of)}
+			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.config.NodeName, status.Votes, status.Of)}
 		}
 	}
 	return troubles
@@ -481,7 +499,7 @@ func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 func (p *poolNode) emptyTroubles(wanted map[netip.Addr]bool) map[netip.Addr]tell.Trouble {
 	troubles := map[netip.Addr]tell.Trouble{}
 	for ip := range wanted {
-		troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.extension.config.Pool.Nodes)}
+		troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.config.Pool.Nodes)}
 	}
 	return troubles
 }
@@ -545,19 +563,19 @@ func (e *Extension) Pool() (pool.Status, error) {
 
 // absence returns why this node has no part in the pool.
 func (p *poolNode) absence() error {
-	self := p.extension.config.NodeName
+	self := p.config.NodeName
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case len(p.wanted) < len(cluster.Families):
-		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.extension.barrier.Missing(), ", "))
+		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.missing(), ", "))
 	case !p.nodes[self]:
-		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.extension.config.Pool.Nodes)
+		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.config.Pool.Nodes)
 	}
 	if !p.hasKey() {
-		return p.extension.errNoKey()
+		return p.errNoKey()
 	}
-	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP that counts for %s, in which the nodes reach each other", p.extension.steerer.outer)
+	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP that counts for %s, in which the nodes reach each other", p.steerer.outer)
 }
 
 // moveCounts returns how many addresses this node took or released, by why.

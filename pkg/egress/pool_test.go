@@ -33,19 +33,20 @@ import (
 type poolTest struct {
 	*steered
 	*poolNode
+	extension *Extension
 }
 
 func newPoolTest(t *testing.T) poolTest {
 	t.Helper()
 	s := newSteered(t, holders.Auto)
+	s.state.Config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	config := s.state.Config
-	config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	e := &Extension{config: Config{Config: config}, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
 		keys: &nodeKeys{ring: holders.NewKeyring(nil)}}
 	e.events = tell.NewEventRecorder(s.logger, config, s.state)
 	p := newPoolNode(t.Context(), e)
-	s.pool, e.pool = p, p
-	return poolTest{s, p}
+	p.steerer, e.pool = s.steerer, p
+	return poolTest{s, p, e}
 }
 
 // label has a node be in the pool, or not.
@@ -69,11 +70,11 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 		return all
 	}
 	p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
-	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
+	if got := p.steered.troubles(p.poolNode.troubles()); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("before all objects are known: troubles %v, series %v; want none", got, series())
 	}
 	p.wanted[v1.IPv6Protocol] = cluster.Grants{}
-	got := p.steerer.troubles()[web]
+	got := p.steered.troubles(p.poolNode.troubles())[web]
 	if len(got) != 1 || got[0].Reason != addressUnplaced || got[0].Own || !strings.Contains(got[0].Note, `no Node matches "pool=yes"`) {
 		t.Errorf("no node is in the pool: %v", got)
 	}
@@ -81,7 +82,7 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 		t.Errorf("no node is in the pool: series %v, want members live and dead, and unheld addresses", series())
 	}
 	p.label("node-b", true)
-	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
+	if got := p.steered.troubles(p.poolNode.troubles()); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("another node is in the pool: troubles %v, series %v; want none", got, series())
 	}
 }
@@ -238,16 +239,16 @@ func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoolTest(t)
-			p.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
+			p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
 			fake := &fakeHandover{before: func() {
-				if h := p.steerer.directory.Holder(egressIP, time.Now()); h.State == holders.Local {
+				if h := p.steered.steerer.directory.Holder(egressIP, time.Now()); h.State == holders.Local {
 					t.Error("nodes are told of it before it is passed on")
 				}
 			}}
 			p.handovers = handovers{v1.IPv4Protocol: fake}
 			test.move.Address, test.move.Taken, test.move.Epoch = egressIP, true, 2
 			p.moved([]pool.Move{test.move})
-			if h := p.steerer.directory.Holder(egressIP, time.Now()); h.State != holders.Local {
+			if h := p.steered.steerer.directory.Holder(egressIP, time.Now()); h.State != holders.Local {
 				t.Errorf("it is not here: %+v", h)
 			}
 			if !maps.Equal(fake.passed, test.want) {
@@ -275,12 +276,12 @@ func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPoolTest(t)
-				p.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
+				p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
 				p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 				local := func() bool {
-					p.steerer.mu.Lock()
-					defer p.steerer.mu.Unlock()
-					return p.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local
+					p.steered.steerer.mu.Lock()
+					defer p.steered.steerer.mu.Unlock()
+					return p.steered.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local
 				}
 				fake := &fakeHandover{before: func() {}}
 				p.handovers = handovers{v1.IPv4Protocol: fake}
@@ -308,7 +309,7 @@ func (p poolTest) rules(takes time.Duration) (synced *atomic.Int32) {
 	synced = &atomic.Int32{}
 	f := &family{loop: extension.NewLoop(time.Millisecond, time.Hour)}
 	p.extension.families[v1.IPv4Protocol] = f
-	p.changed = func() { p.extension.changed(true, time.Now()) }
+	p.steered.changed = func() { p.extension.changed(true, time.Now()) }
 	ctx, stop := context.WithCancel(p.ctx)
 	ended := make(chan struct{})
 	p.Cleanup(func() { stop(); <-ended })
@@ -340,7 +341,7 @@ func TestPoolNode_WaitsForItsRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPoolTest(t)
-				p.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
+				p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
 				p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
 				p.rules(test.takes)
 				time.Sleep(2 * time.Second) // the first sync
@@ -360,7 +361,7 @@ func TestPoolNode_WaitsForItsRules(t *testing.T) {
 func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
-		p.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
+		p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
 		p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
 		synced := p.rules(100 * time.Millisecond)
 		time.Sleep(time.Second)
@@ -392,7 +393,7 @@ func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
 func TestPoolNode_LooksAtEachNodeOnce(t *testing.T) {
 	p := newPoolTest(t)
 	looks := 0
-	p.steerer.adjacent = func(_, _ netip.Addr) error { looks++; return nil }
+	p.steered.steerer.adjacent = func(_, _ netip.Addr) error { looks++; return nil }
 	fake := &fakeHandover{before: func() {}}
 	p.handovers = handovers{v1.IPv4Protocol: fake}
 	var moves []pool.Move

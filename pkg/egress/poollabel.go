@@ -16,7 +16,7 @@ const poolLabelUnprotected plan.Reason = "EgressLabelUnprotected"
 
 // warnOfSelector logs that kubelets may have their own Nodes selected.
 func (p *poolNode) warnOfSelector() {
-	if message := p.extension.config.Pool.SelectorMessage(); message != "" {
+	if message := p.config.Pool.SelectorMessage(); message != "" {
 		p.logger.Error(nil, message)
 	}
 }
@@ -30,7 +30,7 @@ func (p *poolNode) labelMessages() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	messages := make(map[string]string, len(p.former))
-	if message := p.extension.config.Pool.SelectorMessage(); message != "" && len(p.nodes) > 0 {
+	if message := p.config.Pool.SelectorMessage(); message != "" && len(p.nodes) > 0 {
 		messages[slices.Min(slices.Collect(maps.Keys(p.nodes)))] = message
 	}
 	for name := range p.former {

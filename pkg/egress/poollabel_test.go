@@ -27,7 +27,7 @@ func selector(t *testing.T, text string) labels.Selector {
 // TestPoolNode_FormerLabel: who is in the pool by its former label is told of, until it has the other one.
 func TestPoolNode_FormerLabel(t *testing.T) {
 	pool := newPoolTest(t).poolNode
-	pool.extension.config.Pool.Nodes, pool.extension.config.Pool.Former = selector(t, cluster.PoolLabel), cluster.FormerPoolLabel
+	pool.config.Pool.Nodes, pool.config.Pool.Former = selector(t, cluster.PoolLabel), cluster.FormerPoolLabel
 	labelled := func(keys ...string) *v1.Node {
 		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-c", Labels: map[string]string{}}}
 		for _, key := range keys {
@@ -75,6 +75,6 @@ func TestPoolNode_UnprotectedSelector(t *testing.T) {
 	expect("node-c")
 	p.label("node-b", true)
 	expect("node-b")
-	p.poolNode.extension.config.Pool.Nodes = selector(t, cluster.PoolLabel)
+	p.poolNode.config.Pool.Nodes = selector(t, cluster.PoolLabel)
 	expect()
 }

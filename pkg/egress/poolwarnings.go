@@ -28,10 +28,10 @@ func (p *poolNode) unlock() {
 
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
 func (p *poolNode) warn(wanted map[netip.Addr]bool) {
-	p.warnOf(&p.warned.networks, p.extension.state.Inside(p.extension.config.Pool.Networks),
+	p.warnOf(&p.warned.networks, p.state.Inside(p.config.Pool.Networks),
 		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
 	var unable []string
-	if status := p.runner.Status(); p.nodes[p.extension.config.NodeName] && len(status.Members) > 0 {
+	if status := p.runner.Status(); p.nodes[p.config.NodeName] && len(status.Members) > 0 {
 		unable = cannotHold(status.Members[0].Networks, slices.SortedFunc(maps.Keys(wanted), netip.Addr.Compare))
 	}
 	p.warnOf(&p.warned.unable, unable,
@@ -71,10 +71,10 @@ func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) 
 
 // noteLeft notes which addresses the pool leaves to a load balancer although no node has them. The lock must be held.
 func (p *poolNode) noteLeft(now time.Time) {
-	reserved, unclaimed := p.extension.balancer.reserved(), map[netip.Addr]time.Time{}
+	reserved, unclaimed := p.reserved(), map[netip.Addr]time.Time{}
 	for _, of := range p.wanted {
 		for ip := range of.Addresses {
-			if !reserved[ip] || !p.extension.steerer.isUnclaimed(ip, now) {
+			if !reserved[ip] || !p.steerer.isUnclaimed(ip, now) {
 				continue
 			}
 			if unclaimed[ip] = now; !p.left[ip].IsZero() {

@@ -75,16 +75,16 @@ func (e *Extension) ownAddresses() (own []netip.Addr) {
 }
 
 // guardSources returns when the sources of added bindings are checked, or when that has failed.
-func (f *family) guardSources(ctx context.Context, change kernel.Change) {
-	if ports := f.extension.ports; ports != nil {
+func (f *family) guardSources(ctx context.Context, ports *portsecurity.Keeper, change kernel.Change) {
+	if ports != nil {
 		f.unguarded = append(f.unguarded, change.Removed...)
 		ports.Bind(ctx, kernel.Family(f.name), change.Added, change.Networks.ClusterCIDRs)
 	}
 }
 
 // unguardSources has the sources of bindings not checked any more that have gone from the kernel.
-func (f *family) unguardSources(ctx context.Context) {
-	if ports := f.extension.ports; ports != nil {
+func (f *family) unguardSources(ctx context.Context, ports *portsecurity.Keeper) {
+	if ports != nil {
 		ports.Unbind(ctx, f.unguarded)
 		f.unguarded = nil
 	}

@@ -78,8 +78,6 @@ type steerer struct {
 	// be.
 	changed, wake, known func()
 
-	// pool is nil if this program puts no egress IPs on nodes.
-	pool    *poolNode
 	clashes *clashes
 
 	own ownAddresses
@@ -175,7 +173,8 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 		return
 	}
 	ctx := klog.NewContext(e.ctx, e.logger)
-	if e.steerer.pool = e.pool; e.pool != nil {
+	if e.pool != nil {
+		e.pool.steerer = e.steerer
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
 	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.setOnInterfaces) })
