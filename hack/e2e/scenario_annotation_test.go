@@ -14,7 +14,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
+	egresscluster "github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
 // annotated is a cluster in which Services name their egress IPs.
@@ -26,7 +26,7 @@ func namedEgressIPs(ips ...string) func(*v1.Service) {
 		if svc.Annotations == nil {
 			svc.Annotations = map[string]string{}
 		}
-		svc.Annotations[egress.EgressIPAnnotation] = strings.Join(ips, ",")
+		svc.Annotations[egresscluster.EgressIPAnnotation] = strings.Join(ips, ",")
 	}
 }
 
@@ -67,7 +67,7 @@ func (w annotated) withoutExternalIPs() {
 		w.leaves("tcp", pod, w.ips(10)...)
 		w.leaves("udp", pod, w.ips(10)...)
 	}
-	w.editService("plain", "web", func(svc *v1.Service) { delete(svc.Annotations, egress.EgressIPAnnotation) })
+	w.editService("plain", "web", func(svc *v1.Service) { delete(svc.Annotations, egresscluster.EgressIPAnnotation) })
 	w.bound("plain", "web", 0)
 	w.leaves("tcp", pods[0])
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
+	egresscluster "github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
 // The documented rules (pkg/egress/plan/doc.go), each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
@@ -181,7 +181,7 @@ func (w *world) annotations() {
 	w.bound("annotated", "web", 1)
 	annotate := func(value string) {
 		w.editService("annotated", "web", func(svc *v1.Service) {
-			metav1.SetMetaDataAnnotation(&svc.ObjectMeta, egress.Annotation, value)
+			metav1.SetMetaDataAnnotation(&svc.ObjectMeta, egresscluster.Annotation, value)
 		})
 		w.settled()
 	}

@@ -25,7 +25,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
+	egresscluster "github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
 // Texts by which an attacker tries to end a transaction of iptables-restore and begin another, to forge lines of
@@ -258,7 +258,7 @@ func (h *hostileNamespace) disguises() []string {
 func (h *hostileNamespace) oddAddresses() {
 	for _, text := range h.disguises() {
 		h.claim([]string{text}, nil)
-		h.claim([]string{text, "198.51.100.67"}, func(s *v1.Service) { s.Annotations = map[string]string{egress.Annotation: text} })
+		h.claim([]string{text, "198.51.100.67"}, func(s *v1.Service) { s.Annotations = map[string]string{egresscluster.Annotation: text} })
 	}
 }
 
@@ -303,7 +303,7 @@ func (h *hostileNamespace) store(kind, name string, object any) {
 func (h *hostileNamespace) annotations() {
 	for _, text := range append(wicked, strings.Repeat("\x1b", 200_000)) {
 		h.mustBe(h.claim([]string{"198.51.100.69"}, func(s *v1.Service) {
-			s.Annotations = map[string]string{egress.Annotation: text, "example.com/note": text[:min(len(text), 50_000)]}
+			s.Annotations = map[string]string{egresscluster.Annotation: text, "example.com/note": text[:min(len(text), 50_000)]}
 		}))
 		h.mustBe(h.slice(func(s *discovery.EndpointSlice) {
 			s.Annotations = map[string]string{v1.EndpointsLastChangeTriggerTime: text, "example.com/note": text[:min(len(text), 50_000)]}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/openshift/origin-node/hack/cluster"
-	"github.com/openshift/origin-node/pkg/egress"
+	egresscluster "github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
 // kind is what a change of the soak is about.
@@ -163,7 +163,7 @@ func (c *changer) annotate() (bool, error) {
 	}
 	return true, c.patch(name, func(s *v1.Service) {
 		ips := s.Spec.ExternalIPs
-		s.Annotations = map[string]string{egress.Annotation: []string{"true", "true", "false", ips[c.r.IntN(len(ips))], "nonsense"}[c.r.IntN(5)]}
+		s.Annotations = map[string]string{egresscluster.Annotation: []string{"true", "true", "false", ips[c.r.IntN(len(ips))], "nonsense"}[c.r.IntN(5)]}
 	})
 }
 

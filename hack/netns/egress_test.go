@@ -21,7 +21,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
@@ -110,7 +110,7 @@ func TestIdentity_FollowsTheService(t *testing.T) {
 		n.Sees("tcp6", pod1, n.outside("tcp6"), anotherV6)
 
 		off := service("web", webIPs, []string{anotherV4.String()})
-		off.Annotations = map[string]string{egress.Annotation: "false"}
+		off.Annotations = map[string]string{cluster.Annotation: "false"}
 		slices := endpoints("web", off.Spec.Ports, pod1.V4)
 		n.put("web.yaml", off, slices[0])
 		n.Sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)

@@ -21,7 +21,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
 // TestDeletedFlows_EndOnBothSides: with each change of a pod's identity its connections are reset on both sides, whoever
@@ -51,7 +51,7 @@ func (n *node) endsFlows(masquerade bool) {
 	inbound := service("inbound", dbIPs, []string{inboundV4.String(), inboundV6.String()},
 		v1.ServicePort{Name: "tcp", Port: 80, NodePort: 30080, Protocol: v1.ProtocolTCP})
 	inbound.Spec.Type = v1.ServiceTypeNodePort
-	inbound.Annotations = map[string]string{egress.Annotation: "false"}
+	inbound.Annotations = map[string]string{cluster.Annotation: "false"}
 	n.putService("shop", 9, inbound, pod.V4, pod.V6)
 	bind := func(to pair) func() {
 		return func() {

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
@@ -550,7 +550,7 @@ func TestExclusions_InsideTheCluster(t *testing.T) {
 		n.serve(pod2, 80, "udp4", "udp6")
 		n.putService("shop", 9, service("web", webIPs, []string{egressV4.String(), egressV6.String()}, ports...), pod1.V4, pod1.V6)
 		db := service("db", dbIPs, []string{anotherV4.String(), anotherV6.String()}, ports...)
-		db.Annotations = map[string]string{egress.Annotation: "false"}
+		db.Annotations = map[string]string{cluster.Annotation: "false"}
 		n.putService("shop", 9, db, pod2.V4, pod2.V6)
 
 		type question struct {

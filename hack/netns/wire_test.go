@@ -18,7 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/hack/lab"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
 // TestWire_DuringRandomChanges: through five hundred changes of objects in each way, with E2E=all a thousand, with kills, the kernel
@@ -117,7 +117,7 @@ func (w *wire) randomEvent(r *rand.Rand) {
 	default:
 		svc.CreationTimestamp.Time = time.Unix(int64(1000+r.IntN(4)), 0).UTC()
 		if r.IntN(10) == 0 {
-			svc.Annotations = map[string]string{egress.Annotation: "false"}
+			svc.Annotations = map[string]string{cluster.Annotation: "false"}
 		}
 		w.put(namespace+"-"+name+".yaml", svc)
 	}

@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/hack/oracle"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -17,7 +17,7 @@ import (
 // Knows returns an error unless the process knows all of these objects, not only others that have the
 // same plan, has written that plan, and has ended the flows that contradict it. Whether the plan is
 // right is for [Node.CheckPlan].
-func (n *Node) Knows(cluster oracle.Cluster, families ...v1.IPFamily) error {
+func (n *Node) Knows(given oracle.Cluster, families ...v1.IPFamily) error {
 	snapshot, err := status.NewClient(n.Socket()).Snapshot(n.t.Context())
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (n *Node) Knows(cluster oracle.Cluster, families ...v1.IPFamily) error {
 		return fmt.Errorf("%s serves %d IP families, want %d", n.Name, len(snapshot.Families), len(families))
 	}
 	for _, f := range snapshot.Families {
-		want, err := egress.InputFor(v1.IPFamily(f.Family), claimConfig(cluster.Arguments), planObjects(cluster))
+		want, err := cluster.InputFor(v1.IPFamily(f.Family), claimConfig(given.Arguments), planObjects(given))
 		if err != nil {
 			return err
 		}
@@ -41,16 +41,16 @@ func (n *Node) Knows(cluster oracle.Cluster, families ...v1.IPFamily) error {
 }
 
 // claimConfig has the arguments that decide what a Service claims.
-func claimConfig(a oracle.Arguments) egress.Config {
+func claimConfig(a oracle.Arguments) cluster.Config {
 	mode := holders.Auto
 	if a.SteeringOff {
 		mode = holders.Off
 	}
-	return egress.Config{Steering: egress.Steering{Mode: mode}, AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs}
+	return cluster.Config{Steering: cluster.Steering{Mode: mode}, AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs}
 }
 
-func planObjects(cluster oracle.Cluster) egress.Objects {
-	return egress.Objects{Services: cluster.Services, EndpointSlices: cluster.EndpointSlices}
+func planObjects(given oracle.Cluster) cluster.Objects {
+	return cluster.Objects{Services: given.Services, EndpointSlices: given.EndpointSlices}
 }
 
 // knowledge has a line for each Service with its addresses and each claim with its endpoints.

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/hack/oracle"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -111,7 +111,7 @@ func planOf(c oracle.Cluster, family v1.IPFamily, scope placement.Scope, node st
 			Ended: a.Phase == v1.PodSucceeded || a.Phase == v1.PodFailed, Released: a.Released,
 		})
 	}
-	p, _ := egress.PlanFor(family, given, known) // it is complete without what cannot be read
+	p, _ := cluster.PlanFor(family, given, known) // it is complete without what cannot be read
 	return p
 }
 
@@ -176,8 +176,8 @@ func text(c oracle.Cluster) string {
 	return string(written)
 }
 
-func objects(c oracle.Cluster) egress.Objects {
-	objects := egress.Objects{Services: c.Services, EndpointSlices: c.EndpointSlices, Nodes: c.Nodes, Network: c.Network}
+func objects(c oracle.Cluster) cluster.Objects {
+	objects := cluster.Objects{Services: c.Services, EndpointSlices: c.EndpointSlices, Nodes: c.Nodes, Network: c.Network}
 	for node, chosen := range c.Chosen {
 		text, _ := json.Marshal(chosen) // addresses have a form in JSON
 		objects.Leases = append(objects.Leases, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: node, Annotations: map[string]string{holders.ChoicesAnnotation: string(text)}}})
@@ -188,16 +188,16 @@ func objects(c oracle.Cluster) egress.Objects {
 	return objects
 }
 
-func config(a oracle.Arguments) egress.Config {
+func config(a oracle.Arguments) cluster.Config {
 	mode := holders.Auto
 	if a.SteeringOff {
 		mode = holders.Off
 	}
-	return egress.Config{
-		Steering:     egress.Steering{Mode: mode},
+	return cluster.Config{
+		Steering:     cluster.Steering{Mode: mode},
 		ClusterCIDRs: a.ClusterCIDRs, Exclusions: a.ExcludeCIDRs, ExcludeNodes: a.ExcludeNodes, AllowNodeIPs: a.AllowNodeIPs,
 		AllowedCIDRs: a.AllowedCIDRs, NamespaceCIDRs: a.NamespaceCIDRs, AllProtocols: a.AllProtocols, LoadBalancerIPs: a.LoadBalancerIPs,
-		Pool: egress.Pool{Networks: a.AssignCIDRs, Nodes: labels.Nothing()},
+		Pool: cluster.Pool{Networks: a.AssignCIDRs, Nodes: labels.Nothing()},
 	}
 }
 

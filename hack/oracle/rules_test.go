@@ -15,6 +15,8 @@ import (
 	"github.com/openshift/origin-node/hack/apply"
 	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/desk"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -62,7 +64,7 @@ func TestRules(t *testing.T) {
 	}
 	named := func(value string) change {
 		return func(_ *oracle.Cluster, svc *v1.Service) {
-			svc.Spec.ExternalIPs, svc.Annotations = nil, map[string]string{egress.EgressIPAnnotation: value}
+			svc.Spec.ExternalIPs, svc.Annotations = nil, map[string]string{cluster.EgressIPAnnotation: value}
 		}
 	}
 	external := func(ips ...string) change {
@@ -121,15 +123,15 @@ func TestRules(t *testing.T) {
 		{name: "the first external IP", leaves: first},
 		{name: "no external IP", change: []change{external()}},
 		{name: "the first counts, also if it is refused", change: []change{external("224.0.0.1", first)}, refused: "InvalidAddress"},
-		{name: "switched off", change: []change{annotated(egress.Annotation, "false")}},
-		{name: "another one is chosen", change: []change{annotated(egress.Annotation, "203.0.113.2")}, leaves: "203.0.113.2"},
-		{name: "one is chosen that the Service does not have", change: []change{annotated(egress.Annotation, "203.0.113.9")}, refused: "InvalidAnnotation"},
-		{name: "nonsense is chosen", change: []change{annotated(egress.Annotation, "off")}, refused: "InvalidAnnotation"},
+		{name: "switched off", change: []change{annotated(cluster.Annotation, "false")}},
+		{name: "another one is chosen", change: []change{annotated(cluster.Annotation, "203.0.113.2")}, leaves: "203.0.113.2"},
+		{name: "one is chosen that the Service does not have", change: []change{annotated(cluster.Annotation, "203.0.113.9")}, refused: "InvalidAnnotation"},
+		{name: "nonsense is chosen", change: []change{annotated(cluster.Annotation, "off")}, refused: "InvalidAnnotation"},
 		{name: "named, and nothing allows it", change: []change{named("203.0.113.9")}, refused: "NotAllowed"},
 		{name: "named, in the allowed networks", change: []change{named("203.0.113.9"), allow("203.0.113.0/24")}, leaves: "203.0.113.9"},
 		{name: "named, in a network of the namespace", change: []change{named("203.0.113.9"), pin("a", "203.0.113.0/24")}, leaves: "203.0.113.9"},
 		{name: "named, in a network of all others", change: []change{named("203.0.113.9"), pin("*", "203.0.113.0/24")}, leaves: "203.0.113.9"},
-		{name: "named, and an external IP", change: []change{annotated(egress.EgressIPAnnotation, first)}, leaves: first},
+		{name: "named, and an external IP", change: []change{annotated(cluster.EgressIPAnnotation, first)}, leaves: first},
 		{name: "named, two of a family, of a pod whose node is not known", change: []change{two}, leaves: "203.0.113.9"},
 		{name: "named, two of which one is allowed", change: []change{named("203.0.113.9,203.0.113.8"), allow("203.0.113.8/32")}, leaves: "203.0.113.8", refused: "NotAllowed"},
 		{name: "named, two, and the node has chosen", change: []change{two, chosen("203.0.113.8")}, leaves: "203.0.113.8"},
@@ -164,7 +166,7 @@ func TestRules(t *testing.T) {
 				t.Errorf("the oracle has the pod leave as %v, want %q", got, want)
 			}
 			whole := planOf(c, v1.IPv4Protocol, placement.Cluster, "")
-			seen, err := egress.FromAPI(config(c.Arguments), objects(c), time.Now())
+			seen, err := desk.FromAPI(egress.Config{Config: config(c.Arguments)}, objects(c), time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +175,7 @@ func TestRules(t *testing.T) {
 					t.Errorf("%s has the pod leave as %q, refused %q; want %q, %q", who, p.leaves, p.refused, want, rule.refused)
 				}
 			}
-			policy, _ := egress.AdmissionPolicy(config(c.Arguments))
+			policy, _ := cluster.AdmissionPolicy(config(c.Arguments))
 			compiled, err := apply.Compile(policy)
 			if err != nil {
 				t.Fatal(err)

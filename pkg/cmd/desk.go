@@ -187,7 +187,7 @@ func (d *deskOptions) reader() (*desk.Desk, error) {
 		}
 		result.Plan = &plan
 		if result.LeaseNamespace == "" {
-			result.LeaseNamespace = plan.Steering.LeaseNamespace
+			result.LeaseNamespace = plan.Ways.LeaseNamespace
 		}
 	}
 	if result.LeaseNamespace == "" {

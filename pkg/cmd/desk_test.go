@@ -25,7 +25,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
@@ -400,7 +400,7 @@ with the annotations and without external IPs: the bindings of the cluster are t
 	bare := claiming("shop", "both", 1, "203.0.113.12")
 	bare.Spec.ExternalIPs = append(bare.Spec.ExternalIPs, "ff02::1")
 	done := claiming("shop", "done", 1, "203.0.113.13")
-	done.Annotations = map[string]string{egress.EgressIPAnnotation: "203.0.113.13"}
+	done.Annotations = map[string]string{cluster.EgressIPAnnotation: "203.0.113.13"}
 	api.lists[servicesPath] = map[string]any{"kind": "ServiceList", "apiVersion": "v1", "items": []v1.Service{bare, done}}
 	const both = "# shop/both: its claim is refused as it is: InvalidAddress: egress IP ff02::1 is not a unicast address that packets can come from\n" +
 		`kubectl patch service -n shop both --type=merge -p '{"metadata":{"annotations":{"network.openshift.io/egress-ip":"203.0.113.12,ff02::1"}}}'` + "\n"
@@ -464,7 +464,7 @@ func TestDesk_PrintsNoControlCharacters(t *testing.T) {
 	for name, of := range leases {
 		api := smallCluster()
 		hostile := claiming("shop", "web", 9, "203.0.113.10")
-		hostile.Annotations = map[string]string{egress.Annotation: evil}
+		hostile.Annotations = map[string]string{cluster.Annotation: evil}
 		wrong := claiming("shop", "db", 8, evil)
 		endpoints := endpointsOf("shop", "web", "10.128.0.11", "node-1")
 		endpoints.Endpoints[0].TargetRef.Name, endpoints.Endpoints[0].NodeName = evil, ptr.To(evil)

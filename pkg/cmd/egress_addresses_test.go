@@ -13,7 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-// The Services of cluster() that own addresses.
+// The Services of wholeCluster() that own addresses.
 var (
 	web = plan.Service{Namespace: "shop", Name: "web"}
 	db  = plan.Service{Namespace: "shop", Name: "db"}
@@ -33,9 +33,9 @@ func egressIPsInAllStates() []status.Address {
 	}
 }
 
-// steered is cluster() on a node that steers.
+// steered is wholeCluster() on a node that steers.
 func steered(addresses ...status.Address) status.Snapshot {
-	s := cluster()
+	s := wholeCluster()
 	s.Steering, s.Addresses = "vxlan", addresses
 	return s
 }

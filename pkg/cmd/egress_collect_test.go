@@ -94,7 +94,7 @@ func collect(t *testing.T, args ...string) (files map[string]string, stderr stri
 }
 
 func TestCollect_HasNoSecrets(t *testing.T) {
-	s := cluster()
+	s := wholeCluster()
 	s.SteeringProblems = []string{"the key is " + planted["key"] + ", the token " + planted["token"] + "-of-a-file, --token " + planted["argument"]}
 	config := plantNode(t, serveNode(t, &fakeNode{snapshot: s, differences: map[string][]string{"IPv4": nil}}))
 	files, stderr := collect(t, "--config="+config)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/desk"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -70,7 +70,7 @@ func newEgressMigrateCommand(o *egressOptions) *cobra.Command {
 }
 
 func (o *egressOptions) migrate(c *cobra.Command, read desk.Read, check bool) error {
-	migrations, err := egress.MigrationFrom(read.Config, read.Objects)
+	migrations, err := desk.MigrationFrom(read.Config.Config, read.Objects)
 	if err := errors.Join(warn(c.ErrOrStderr(), append(read.Doubts, textOf(err)...)), tellLeftOut(c.ErrOrStderr(), read.LeftOut)); err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func textOf(err error) []string {
 	return []string{err.Error()}
 }
 
-func printMigration(out io.Writer, migrations []egress.Migration, namespace string) (undecided error) {
+func printMigration(out io.Writer, migrations []desk.Migration, namespace string) (undecided error) {
 	var text bytes.Buffer
 	for _, m := range migrations {
 		if namespace != "" && m.Service.Namespace != namespace {
@@ -105,7 +105,7 @@ func printMigration(out io.Writer, migrations []egress.Migration, namespace stri
 			fmt.Fprintf(&text, "# %s: %s\n", m.Service, kernel.Printable(because))
 		}
 		if len(m.EgressIPs) > 0 && !m.Annotated {
-			fmt.Fprintf(&text, "kubectl patch service -n %s %s --type=merge -p '{\"metadata\":{\"annotations\":{%q:%q}}}'\n", m.Service.Namespace, m.Service.Name, egress.EgressIPAnnotation, m.Annotation())
+			fmt.Fprintf(&text, "kubectl patch service -n %s %s --type=merge -p '{\"metadata\":{\"annotations\":{%q:%q}}}'\n", m.Service.Namespace, m.Service.Name, cluster.EgressIPAnnotation, m.Annotation())
 		}
 	}
 	if text.Len() == 0 {
@@ -120,8 +120,8 @@ func printMigration(out io.Writer, migrations []egress.Migration, namespace stri
 }
 
 // checkMigration compares what is to be expected with the annotations, and then without external IPs, with what is now.
-func checkMigration(out io.Writer, read desk.Read, migrations []egress.Migration) error {
-	before, err := egress.OutlookFor(read.Config, read.Objects, nil, false)
+func checkMigration(out io.Writer, read desk.Read, migrations []desk.Migration) error {
+	before, err := desk.OutlookFor(read.Config.Config, read.Objects, nil, false)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func checkMigration(out io.Writer, read desk.Read, migrations []egress.Migration
 		name string
 		bare bool
 	}{{"with the annotations", false}, {"with the annotations and without external IPs", true}} {
-		after, err := egress.OutlookFor(read.Config, read.Objects, migrations, step.bare)
+		after, err := desk.OutlookFor(read.Config.Config, read.Objects, migrations, step.bare)
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func checkMigration(out io.Writer, read desk.Read, migrations []egress.Migration
 }
 
 // compareOutlooks returns the first thing that is given before and not after: a binding, or the claim of a Service that may have no pods.
-func compareOutlooks(before, after []egress.Outlook) error {
+func compareOutlooks(before, after []desk.Outlook) error {
 	for i := range before {
 		byName := func(a, b plan.Service) int { return cmp.Compare(a.String(), b.String()) }
 		for _, service := range slices.SortedFunc(maps.Keys(before[i].Claims), byName) {

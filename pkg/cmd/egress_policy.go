@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
@@ -48,13 +48,13 @@ func newEgressPolicyCommand(common *egressOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printPolicy(c.OutOrStdout(), plan)
+			return printPolicy(c.OutOrStdout(), plan.Config)
 		},
 	}
 }
 
-func printPolicy(out io.Writer, config egress.Config) error {
-	policy, binding := egress.AdmissionPolicy(config)
+func printPolicy(out io.Writer, config cluster.Config) error {
+	policy, binding := cluster.AdmissionPolicy(config)
 	for _, object := range []any{policy, binding} {
 		text, err := manifestOf(object)
 		if err != nil {

@@ -140,8 +140,8 @@ func clusterInput() plan.Input {
 	}
 }
 
-// cluster has a bit of everything.
-func cluster() status.Snapshot {
+// wholeCluster has a bit of everything.
+func wholeCluster() status.Snapshot {
 	v6 := plan.Input{
 		ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("fd00:10::/48")},
 		Claims:       []plan.Claim{claimOf("shop", "web", 9, "2001:db8::10", []plan.Protocol{plan.TCP}, at("fd00:10::11", "shop/web-0", "node-1"))},
@@ -436,7 +436,7 @@ service:
 
 // TestEgress_Output compares the whole output of each command.
 func TestEgress_Output(t *testing.T) {
-	socket := serveNode(t, &fakeNode{snapshot: cluster(), differences: map[string][]string{"IPv4": nil, "IPv6": {}}})
+	socket := serveNode(t, &fakeNode{snapshot: wholeCluster(), differences: map[string][]string{"IPv4": nil, "IPv6": {}}})
 	tests := []struct {
 		args string
 		want string
@@ -562,7 +562,7 @@ func TestEgress_OutputIsPrintable(t *testing.T) {
 }
 
 func TestEgress_Errors(t *testing.T) {
-	socket := serveNode(t, &fakeNode{snapshot: cluster()})
+	socket := serveNode(t, &fakeNode{snapshot: wholeCluster()})
 	for args, want := range map[string]string{
 		"list -o xml":                       `--output: invalid value "xml": expected table, wide, json or yaml`,
 		"addresses --all":                   "unknown flag: --all",
@@ -619,7 +619,7 @@ func TestEgressVerify_Differences(t *testing.T) {
 
 // TestEgress_Warnings: the problems of a node are printed on stderr.
 func TestEgress_Warnings(t *testing.T) {
-	s := cluster()
+	s := wholeCluster()
 	s.Ready = false
 	s.Families[0].Error = "exit status 4"
 	n := &fakeNode{snapshot: s}
@@ -637,7 +637,7 @@ func TestEgress_Warnings(t *testing.T) {
 		t.Errorf("%v, %+v", err, list)
 	}
 
-	s = cluster()
+	s = wholeCluster()
 	s.Families[0].Written = false
 	n.set(s)
 	if _, stderr, _ := openshift(t, "egress", "explain", "10.128.0.11", "--socket="+socket); stderr != "warning: IPv4: the latest changes are not in effect yet\n" {
@@ -695,7 +695,7 @@ func changed() status.Snapshot {
 	in := clusterInput()
 	in.Claims[0].EgressIP = addr("203.0.113.99")
 	in.Claims[1].Endpoints = in.Claims[1].Endpoints[1:]
-	s := cluster()
+	s := wholeCluster()
 	s.Time = now.Add(time.Minute)
 	s.Families[0] = family("IPv4", in)
 	s.Families[0].Since[0] = now
@@ -703,7 +703,7 @@ func changed() status.Snapshot {
 }
 
 func TestEgressList_Watch(t *testing.T) {
-	n := &fakeNode{snapshot: cluster()}
+	n := &fakeNode{snapshot: wholeCluster()}
 	next := watchLines(t, "egress", "list", "-w", "--socket="+serveNode(t, n))
 	want := `EVENT      POD IP        PROTOCOLS   EGRESS IP      VIA    SERVICE    NODE     AGE
 ADDED      10.128.0.9    tcp         203.0.113.11   here   shop/db    <none>   <pending>
@@ -729,7 +729,7 @@ DELETED    10.128.0.12   tcp,udp     203.0.113.10   here   shop/web    node-2   
 }
 
 func TestEgressRefused_WatchJSON(t *testing.T) {
-	n := &fakeNode{snapshot: cluster()}
+	n := &fakeNode{snapshot: wholeCluster()}
 	next := watchLines(t, "egress", "refused", "-w", "-o", "json", "--socket="+serveNode(t, n))
 	services := func() (result []string) {
 		var list refusalList
@@ -765,7 +765,7 @@ func TestEgressList_WatchYAML(t *testing.T) {
 }
 
 func TestEgress_Completion(t *testing.T) {
-	socket := serveNode(t, &fakeNode{snapshot: cluster()})
+	socket := serveNode(t, &fakeNode{snapshot: wholeCluster()})
 	for args, want := range map[string]string{
 		"explain ":             "shop/db\nshop/typo\nshop/web\nthief/web\n10.128.0.9\n10.128.0.11\tshop/web-0\n10.128.0.12\tshop/web-1\n10.128.0.66\tthief/t\nfd00:10::11\tshop/web-0\n:4\n",
 		"explain shop/web ":    ":4\n",

@@ -226,7 +226,7 @@ func TestEgressExplain_ViaJSON(t *testing.T) {
 
 // TestEgress_NodeOfOlderVersion: of a node that does not know of steering, everything is said as ever.
 func TestEgress_NodeOfOlderVersion(t *testing.T) {
-	text, err := json.Marshal(cluster())
+	text, err := json.Marshal(wholeCluster())
 	if err != nil {
 		t.Fatal(err)
 	}

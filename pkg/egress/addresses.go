@@ -10,9 +10,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 // addresses returns where the claimed egress IPs are; nothing if nothing is steered.
@@ -50,7 +52,7 @@ func (e *Extension) podsHere(explainer *plan.Explainer, p plan.Plan) map[netip.A
 
 // addresses returns what is known of the egress IPs of a family.
 func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
-	claimed := s.state.egressIPs(family)
+	claimed := s.state.EgressIPs(family)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -85,22 +87,6 @@ func (s *steerer) via(egressIP netip.Addr) string {
 	return ""
 }
 
-// transport says for people how packets get to other nodes.
-func (s Steering) transport() string {
-	if s.off() {
-		return string(holders.Off)
-	}
-	return string(s.Kernel.Transport)
-}
-
-// trouble is what is wrong with where an egress IP is.
-type trouble struct {
-	reason plan.Reason
-	note   string
-	// own: this node has to tell of it, others do not know.
-	own bool
-}
-
 // The reasons of Events about addresses.
 const (
 	addressLost      plan.Reason = "EgressIPLost"
@@ -110,21 +96,21 @@ const (
 // settled is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
 const settled = 5 * time.Second
 
-// troubles returns what is wrong with where the egress IPs are, by the Services that claim them.
-func (s *steerer) troubles() map[plan.Service][]trouble {
+// troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and of what others say of addresses.
+func (s *steerer) troubles(others ...map[netip.Addr]tell.Trouble) map[plan.Service][]tell.Trouble {
 	if s == nil {
 		return nil
 	}
-	troubles := map[plan.Service][]trouble{}
-	ofPool, left := s.pool.troubles(), s.pool.leftTroubles(time.Now())
-	for _, family := range families {
+	troubles := map[plan.Service][]tell.Trouble{}
+	for _, family := range cluster.Families {
 		byAddress := s.troublesOf(family)
-		maps.Copy(byAddress, ofPool)
-		maps.Copy(byAddress, left)
+		for _, of := range others {
+			maps.Copy(byAddress, of)
+		}
 		if len(byAddress) == 0 {
 			continue
 		}
-		for service, ips := range s.state.claims(family) {
+		for service, ips := range s.state.Claims(family) {
 			for _, address := range ips {
 				if t, found := byAddress[address.IP]; found {
 					troubles[service] = append(troubles[service], t)
@@ -136,35 +122,43 @@ func (s *steerer) troubles() map[plan.Service][]trouble {
 }
 
 // troublesOf returns what is wrong with the egress IPs of a family.
-func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]trouble {
+func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	troubles := map[netip.Addr]trouble{}
-	claimed, holder := s.state.egressIPs(family), s.holder(family, now)
+	troubles := map[netip.Addr]tell.Trouble{}
+	claimed, holder := s.state.EgressIPs(family), s.holder(family, now)
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
-			troubles[ip] = trouble{reason: addressLost, note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
+			troubles[ip] = tell.Trouble{Reason: addressLost, Note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
 		}
 	}
 	for _, c := range s.directory.Conflicts(now) {
 		if _, found := slices.BinarySearchFunc(claimed, c.Address, netip.Addr.Compare); found && now.Sub(c.Since) > settled {
 			nodes := slices.Sorted(slices.Values(c.Nodes)) // the same from all nodes
-			troubles[c.Address] = trouble{reason: addressOnSeveral, note: fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}
+			troubles[c.Address] = tell.Trouble{Reason: addressOnSeveral, Note: fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}
 		}
 	}
 	return troubles
 }
 
-// claims returns the egress IPs of a family that Services claim, by these.
-func (s *state) claims(family v1.IPFamily) map[plan.Service][]plan.Address {
+// holders returns the nodes that hold the egress IPs of a family whose Services have several, by these.
+func (s *steerer) holders(family v1.IPFamily) map[netip.Addr]string {
+	if s == nil {
+		return nil
+	}
+	ips := s.state.Alternatives(family)
+	if len(ips) == 0 {
+		return nil
+	}
+	held := map[netip.Addr]string{}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	claims := map[plan.Service][]plan.Address{}
-	for name, svc := range s.services {
-		if part := svc.parts[family]; part != nil && part.claim != nil {
-			claims[planName(name)] = part.claim.Addresses()
+	holder := s.holder(family, time.Now())
+	for _, ip := range ips {
+		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote {
+			held[ip] = h.Node
 		}
 	}
-	return claims
+	return held
 }

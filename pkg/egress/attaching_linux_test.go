@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -11,9 +12,11 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 )
 
@@ -23,9 +26,12 @@ func TestExtension_AnswersThePlugin(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		socket := filepath.Join(t.TempDir(), "cni.sock")
 		f := newAttachingTest(t, socket, v1.IPv4Protocol)
-		f.attach(fake.NewClientset(newPod("u1", func(p *v1.Pod) { p.Namespace, p.Spec.NodeName = "ns", "here" })))
-		f.host.OnServiceUpdate(newService("web", nil), newService("web", func(s *v1.Service) { s.Spec.Selector = map[string]string{"app": "u1"} }))
-		f.host.OnEndpointSliceDelete(newSlice("web-1", "web"))
+		f.attacher.Run(&f.running, fake.NewClientset(&v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web-0", UID: "u1", Labels: map[string]string{"app": "u1"}},
+			Spec:       v1.PodSpec{NodeName: "here"},
+		}))
+		f.host.OnServiceUpdate(clustertest.NewService("web", nil), clustertest.NewService("web", func(s *v1.Service) { s.Spec.Selector = map[string]string{"app": "u1"} }))
+		f.host.OnEndpointSliceDelete(clustertest.NewSlice("web-1", "web"))
 		client := cni.NewClient(socket)
 		request := cni.Request{ContainerID: "c1", IfName: "eth0", Pod: attachments.Pod{Namespace: "ns", Name: "web-0", UID: "u1"}, IPs: []netip.Addr{netip.MustParseAddr("10.128.0.9")}}
 		attach := func(reason cni.Reason) {
@@ -33,7 +39,7 @@ func TestExtension_AnswersThePlugin(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			decision, err := client.Attach(ctx, request)
-			if reasonOf(err) != reason || (err == nil) != (reason == "") || (decision.Decision == cni.Bound) != (reason == "") {
+			if failureOf(err) != reason || (err == nil) != (reason == "") || (decision.Decision == cni.Bound) != (reason == "") {
 				t.Errorf("decision %+v, err %v; expected %q", decision, err, reason)
 			}
 		}
@@ -41,18 +47,18 @@ func TestExtension_AnswersThePlugin(t *testing.T) {
 			text, _ := os.ReadFile(filepath.Join(f.dir, "iptables-restore.held"))
 			return strings.Contains(string(text), "-A OPENSHIFT-EGRESS-SNAT -s 10.128.0.9/32") // not the record of its removal
 		}
-		eventually(t, "it answers", func() bool { return reasonOf(client.Ready(t.Context())) == cni.WaitingFor })
+		clustertest.Eventually(t, "it answers", func() bool { return failureOf(client.Ready(t.Context())) == cni.WaitingFor })
 		attach(cni.WaitingFor)
 
 		f.program("iptables-restore", fails)
 		f.allKnown()
 		attach(cni.NotWritten)
-		if err := client.Ready(t.Context()); reasonOf(err) != cni.NotWritten || !strings.Contains(fmt.Sprint(err), "the lock is held") {
+		if err := client.Ready(t.Context()); failureOf(err) != cni.NotWritten || !strings.Contains(fmt.Sprint(err), "the lock is held") {
 			t.Errorf("ready: %v", err)
 		}
 		f.program("iptables-restore", "sleep 0.2; "+keeps)
 		f.host.AfterSync(v1.IPv4Protocol, true) // ends the wait for the next try
-		eventually(t, "writes succeed", func() bool { return client.Ready(t.Context()) == nil })
+		clustertest.Eventually(t, "writes succeed", func() bool { return client.Ready(t.Context()) == nil })
 		attach("")
 		if !holds() {
 			t.Error("the pod starts, and the kernel has no rule for it")
@@ -70,4 +76,13 @@ func TestExtension_AnswersThePlugin(t *testing.T) {
 			t.Errorf("err %v, the kernel has a rule: %v", err, holds())
 		}
 	})
+}
+
+// failureOf is why the plugin was refused something; empty if it was not.
+func failureOf(err error) cni.Reason {
+	var failure *cni.Failure
+	if errors.As(err, &failure) {
+		return failure.Reason
+	}
+	return ""
 }

@@ -21,7 +21,9 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/metallb"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/upstream"
@@ -30,7 +32,18 @@ import (
 // balancer follows which egress IPs a load balancer announces, and tells the steerer and the pool. Its methods may be called by several
 // goroutines; those of a nil one do nothing.
 type balancer struct {
-	extension *Extension
+	config  Config
+	state   *cluster.State
+	barrier *extension.Barrier
+	running *sync.WaitGroup
+	ctx     context.Context
+	logger  klog.Logger
+	// announced is told what is announced from here, and what may be next.
+	announced func(announced []netip.Addr, next map[netip.Addr]bool)
+	// changed asks for a sync, allKnown is told when all objects of MetalLB are known, explain is that of [Clients].
+	changed  func(changed bool, at time.Time)
+	allKnown func(kind string)
+	explain  func(error) error
 	// wake has the goroutine tell what follows from the book.
 	wake chan struct{}
 
@@ -41,17 +54,20 @@ type balancer struct {
 	unread  map[schema.GroupVersionResource]error
 	// reading is what follows from the book, unless that has changed since.
 	reading metallb.Reading
-	changed bool
+	stale   bool
 }
 
 // newBalancer returns one for an Extension; nil if nothing is steered, for each pod leaves from where it runs then, or if MetalLB is not to
 // be followed.
 func newBalancer(e *Extension) *balancer {
-	if !e.config.Steering.followsMetalLB() {
+	if !e.config.followsMetalLB() {
 		return nil
 	}
 	b := &balancer{
-		extension: e, wake: make(chan struct{}, 1), book: metallb.NewBook(),
+		config: e.config, state: e.state, barrier: e.barrier, running: &e.running, ctx: e.ctx, logger: e.logger,
+		announced: func(now []netip.Addr, next map[netip.Addr]bool) { e.steerer.setAnnounced(now, next) }, // Watch sets the steerer
+		changed:   e.changed, allKnown: e.known, explain: func(err error) error { return e.explain(err) },
+		wake: make(chan struct{}, 1), book: metallb.NewBook(),
 		unknown: map[schema.GroupVersionResource]bool{}, unread: map[schema.GroupVersionResource]error{},
 	}
 	for resource := range resourcesOfMetalLB(e.config) {
@@ -59,9 +75,6 @@ func newBalancer(e *Extension) *balancer {
 	}
 	return b
 }
-
-// followsMetalLB tells whether what MetalLB announces counts.
-func (s Steering) followsMetalLB() bool { return !s.off() && s.MetalLBNamespace != "" }
 
 // resourcesOfMetalLB are those that a node reads, with a selector of their labels: what it announces itself and may announce next, and what
 // the pool is to leave alone.
@@ -84,7 +97,7 @@ var unreadResources = map[schema.GroupVersionResource]string{
 func (b *balancer) change(do func(*metallb.Book) (changed bool)) {
 	b.mu.Lock()
 	changed := do(b.book)
-	b.changed = b.changed || changed
+	b.stale = b.stale || changed
 	b.mu.Unlock()
 	if changed {
 		b.tellAgain()
@@ -102,8 +115,8 @@ func (b *balancer) tellAgain() {
 func (b *balancer) read() metallb.Reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.changed {
-		b.reading, b.changed = b.book.Read(b.extension.config.NodeName), false
+	if b.stale {
+		b.reading, b.stale = b.book.Read(b.config.NodeName), false
 	}
 	return b.reading
 }
@@ -112,7 +125,7 @@ func (b *balancer) read() metallb.Reading {
 func (b *balancer) setService(object *v1.Service) {
 	if b != nil {
 		b.change(func(book *metallb.Book) bool {
-			return book.SetService(nameOf(object), balancedAddresses(object), object.Annotations)
+			return book.SetService(cluster.NameOf(object), cluster.BalancedAddresses(object), object.Annotations)
 		})
 	}
 }
@@ -120,7 +133,7 @@ func (b *balancer) setService(object *v1.Service) {
 // deleteService forgets a Service.
 func (b *balancer) deleteService(object *v1.Service) {
 	if b != nil {
-		b.change(func(book *metallb.Book) bool { return book.SetService(nameOf(object), nil, nil) })
+		b.change(func(book *metallb.Book) bool { return book.SetService(cluster.NameOf(object), nil, nil) })
 	}
 }
 
@@ -151,32 +164,32 @@ func (b *balancer) known(resource schema.GroupVersionResource, unread error) {
 	delete(b.unknown, resource)
 	b.mu.Unlock()
 	if unread != nil && before == nil {
-		b.extension.logger.Error(unread, "Cannot read objects of MetalLB: "+unreadResources[resource])
+		b.logger.Error(unread, "Cannot read objects of MetalLB: "+unreadResources[resource])
 	}
 	b.tellAgain()
 }
 
 // run tells what follows from the book until the context ends, from when all objects are known.
 func (b *balancer) run() {
-	e, reserved := b.extension, map[netip.Addr]bool(nil)
+	reserved := map[netip.Addr]bool(nil)
 	for {
 		select {
-		case <-e.ctx.Done():
+		case <-b.ctx.Done():
 			return
 		case <-b.wake:
 		}
 		b.mu.Lock()
 		waits := len(b.unknown) > 0
 		b.mu.Unlock()
-		if waits || e.barrier.WaitsFor(services) {
+		if waits || b.barrier.WaitsFor(cluster.Services) {
 			continue // it is woken then
 		}
 		now := b.read()
-		e.steerer.setAnnounced(now.Here, now.Layer2)
-		e.changed(!maps.Equal(reserved, now.Reserved), time.Now())
+		b.announced(now.Here, now.Layer2)
+		b.changed(!maps.Equal(reserved, now.Reserved), time.Now())
 		reserved = now.Reserved
-		if e.barrier.WaitsFor(balancers) {
-			e.known(balancers)
+		if b.barrier.WaitsFor(cluster.Balancers) {
+			b.allKnown(cluster.Balancers)
 		}
 	}
 }
@@ -203,8 +216,8 @@ func (b *balancer) fault() error {
 	}
 	b.mu.Unlock()
 	balanced := b.read().Balanced
-	for _, family := range families {
-		if len(reasons) > 0 && slices.ContainsFunc(b.extension.state.egressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
+	for _, family := range cluster.Families {
+		if len(reasons) > 0 && slices.ContainsFunc(b.state.EgressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
 			slices.Sort(reasons)
 			return errors.New(strings.Join(reasons, "; "))
 		}
@@ -217,9 +230,9 @@ func (b *balancer) follow(client dynamic.Interface, api discovery.DiscoveryInter
 	if b == nil {
 		return
 	}
-	e, resources := b.extension, resourcesOfMetalLB(b.extension.config)
+	resources := resourcesOfMetalLB(b.config)
 	installed := func() (bool, error) { // one question for all of them
-		_, err := upstream.ServerResources(e.ctx, api, metallb.Statuses.GroupVersion().String())
+		_, err := upstream.ServerResources(b.ctx, api, metallb.Statuses.GroupVersion().String())
 		if apierrors.IsNotFound(err) {
 			for resource := range resources {
 				b.known(resource, nil)
@@ -228,13 +241,13 @@ func (b *balancer) follow(client dynamic.Interface, api discovery.DiscoveryInter
 		}
 		return err == nil, err
 	}
-	e.running.Go(b.run)
-	e.running.Go(func() {
-		if !e.await(installed, "Cannot tell whether there is MetalLB; will retry, further failures are not logged", metallb.Statuses.Group) {
+	b.running.Go(b.run)
+	b.running.Go(func() {
+		if !cluster.Await(b.ctx, b.logger, b.explain, installed, "Cannot tell whether there is MetalLB; will retry, further failures are not logged", metallb.Statuses.Group) {
 			return
 		}
 		for resource, selector := range resources {
-			e.running.Go(func() { b.followResource(client, api, resource, selector) })
+			b.running.Go(func() { b.followResource(client, api, resource, selector) })
 		}
 	})
 }
@@ -242,15 +255,15 @@ func (b *balancer) follow(client dynamic.Interface, api discovery.DiscoveryInter
 // followResource follows the objects of a resource until the context ends.
 func (b *balancer) followResource(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string) {
 	const rest = 2 * time.Second // whatever ends a watch, the API server is not asked all the time
-	for b.extension.ctx.Err() == nil {
+	for b.ctx.Err() == nil {
 		var since time.Time
 		usable := func() (bool, error) { return b.usable(client, api, resource, selector, &since) }
-		if !b.extension.await(usable, "Cannot read objects of MetalLB; will retry, further failures are not logged", resource.GroupResource().String()) {
+		if !cluster.Await(b.ctx, b.logger, b.explain, usable, "Cannot read objects of MetalLB; will retry, further failures are not logged", resource.GroupResource().String()) {
 			return
 		}
 		b.watch(client, resource, selector)
 		select {
-		case <-b.extension.ctx.Done():
+		case <-b.ctx.Done():
 		case <-time.After(rest):
 		}
 	}
@@ -260,7 +273,7 @@ func (b *balancer) followResource(client dynamic.Interface, api discovery.Discov
 // waiting for long: an API server that has just started refuses what it allows a moment later. Since is when the resource was found.
 func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string, since *time.Time) (bool, error) {
 	const patience = 10 * time.Second
-	there, err := HasResource(b.extension.ctx, api, resource.GroupVersion(), resource.Resource)
+	there, err := cluster.HasResource(b.ctx, api, resource.GroupVersion(), resource.Resource)
 	if err != nil {
 		return false, err
 	}
@@ -272,7 +285,7 @@ func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInter
 	if since.IsZero() {
 		*since = time.Now()
 	}
-	_, err = client.Resource(resource).Namespace(b.extension.config.Steering.MetalLBNamespace).List(b.extension.ctx,
+	_, err = client.Resource(resource).Namespace(b.config.Ways.MetalLBNamespace).List(b.ctx,
 		metav1.ListOptions{LabelSelector: selector, Limit: 1, ResourceVersion: "0"})
 	if err == nil {
 		return true, nil
@@ -298,9 +311,9 @@ func explainMetalLB(resource schema.GroupVersionResource, err error) error {
 
 // watch watches the objects of a resource until the context ends, or they cannot be read any more because the kind or the right is gone.
 func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionResource, selector string) {
-	ctx, end := context.WithCancel(b.extension.ctx)
+	ctx, end := context.WithCancel(b.ctx)
 	defer end()
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, b.extension.config.Steering.MetalLBNamespace, 0, nil,
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, b.config.Ways.MetalLBNamespace, 0, nil,
 		func(options *metav1.ListOptions) { options.LabelSelector = selector }).Informer()
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) { // fails for a running informer only
 		cache.DefaultWatchErrorHandler(ctx, r, explainMetalLB(resource, err))
@@ -333,22 +346,22 @@ func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionR
 
 // AddBalanced adds to objects, which has the Services and what is on this node's interfaces, which addresses a load balancer announces from
 // this node, or may announce from it next. What cannot be read is in the error.
-func (objects *Objects) AddBalanced(ctx context.Context, client dynamic.Interface, api discovery.DiscoveryInterface, config Config) error {
-	if !config.Steering.followsMetalLB() {
+func AddBalanced(ctx context.Context, objects *cluster.Objects, client dynamic.Interface, api discovery.DiscoveryInterface, config Config) error {
+	if !config.followsMetalLB() {
 		return nil
 	}
 	book := metallb.NewBook()
 	for _, service := range objects.Services {
-		book.SetService(nameOf(service), balancedAddresses(service), service.Annotations)
+		book.SetService(cluster.NameOf(service), cluster.BalancedAddresses(service), service.Annotations)
 	}
 	var errs []error
 	for _, resource := range []schema.GroupVersionResource{metallb.Statuses, metallb.L2Advertisements} {
-		there, err := HasResource(ctx, api, resource.GroupVersion(), resource.Resource)
+		there, err := cluster.HasResource(ctx, api, resource.GroupVersion(), resource.Resource)
 		if err != nil || !there {
 			errs = append(errs, err)
 			continue
 		}
-		list, err := client.Resource(resource).Namespace(config.Steering.MetalLBNamespace).List(ctx, metav1.ListOptions{LabelSelector: resourcesOfMetalLB(config)[resource]})
+		list, err := client.Resource(resource).Namespace(config.Ways.MetalLBNamespace).List(ctx, metav1.ListOptions{LabelSelector: resourcesOfMetalLB(config)[resource]})
 		if err != nil {
 			errs = append(errs, explainMetalLB(resource, err))
 			continue

@@ -22,6 +22,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/metallb"
 )
@@ -36,8 +38,8 @@ type balancerTest struct {
 
 func newBalancerTest(t *testing.T) *balancerTest {
 	t.Helper()
-	config := testConfig
-	config.NodeName, config.LoadBalancerIPs, config.Steering = "node-a", true, Steering{Mode: holders.Auto, MetalLBNamespace: "metallb-system"}
+	config := nodeConfig
+	config.NodeName, config.LoadBalancerIPs, config.Steering.Mode, config.Ways.MetalLBNamespace = "node-a", true, holders.Auto, "metallb-system"
 	b := &balancerTest{TB: t, Extension: New(t.Context(), config), kube: fake.NewClientset()}
 	b.steerer = newSteerer(b.Extension, holders.Leases{}, v1.IPv4Protocol)
 	b.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
@@ -45,7 +47,7 @@ func newBalancerTest(t *testing.T) *balancerTest {
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := node(name, ip, v1.ConditionTrue)
-		b.state.setNode(n)
+		b.state.SetNode(n)
 		b.steerer.setNode(n)
 	}
 	b.steerer.apply(holders.LeasesKnown{})
@@ -99,16 +101,15 @@ func (b *balancerTest) create(resource schema.GroupVersionResource, namespace, n
 
 // held are the addresses whose pods' rules it has.
 func (b *balancerTest) held() map[netip.Addr]bool {
-	b.state.mu.Lock()
-	defer b.state.mu.Unlock()
-	return b.state.placement.Held
+	_, place := b.state.Input(v1.IPv4Protocol)
+	return place.Held
 }
 
 func (b *balancerTest) follow() { b.balancer.follow(b.dynamic, b.kube.Discovery()) }
 
 func (b *balancerTest) becomes(state holders.State, known holders.Source) {
 	b.Helper()
-	eventually(b.TB.(*testing.T), fmt.Sprintf("the egress IP is %q, known by %q", state, known), func() bool {
+	clustertest.Eventually(b.TB.(*testing.T), fmt.Sprintf("the egress IP is %q, known by %q", state, known), func() bool {
 		b.steerer.mu.Lock()
 		defer b.steerer.mu.Unlock()
 		h := b.steerer.directory.Holder(egressIP, time.Now())
@@ -128,7 +129,7 @@ func TestBalancer_FollowsTheStatuses(t *testing.T) {
 	}
 	b.follow()
 	b.becomes(holders.Local, holders.LoadBalancer)
-	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
+	clustertest.Eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(cluster.Balancers) })
 	if !b.held()[egressIP] {
 		t.Errorf("it has not the rules for the pods of %s", egressIP)
 	}
@@ -177,7 +178,7 @@ func TestBalancer_OtherNamespaces(t *testing.T) {
 	b.create(metallb.Statuses, "shop", "forged", map[string]string{metallb.NodeLabel: "node-a", metallb.ServiceLabel: "web", metallb.NamespaceLabel: "shop"})
 	b.create(metallb.L2Advertisements, "shop", "forged", nil)
 	b.follow()
-	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
+	clustertest.Eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(cluster.Balancers) })
 	if r := b.balancer.read(); len(r.Here)+len(r.Reserved) > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -187,7 +188,7 @@ func TestBalancer_OtherNamespaces(t *testing.T) {
 func TestBalancer_WithoutMetalLB(t *testing.T) {
 	b := newBalancerTest(t)
 	b.follow()
-	eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(balancers) })
+	clustertest.Eventually(t, "nothing is waited for", func() bool { return !b.barrier.WaitsFor(cluster.Balancers) })
 	if b.held()[egressIP] {
 		t.Errorf("it is prepared to announce %s", egressIP)
 	}
@@ -211,11 +212,11 @@ func TestBalancer_WithoutTheRight(t *testing.T) {
 		})
 		b.follow()
 		time.Sleep(9 * time.Second)
-		if !b.barrier.WaitsFor(balancers) {
+		if !b.barrier.WaitsFor(cluster.Balancers) {
 			t.Error("an API server that has just started may not know the rights yet")
 		}
 		time.Sleep(4 * time.Second)
-		if b.barrier.WaitsFor(balancers) {
+		if b.barrier.WaitsFor(cluster.Balancers) {
 			t.Error("it waits for a right that nobody may give")
 		}
 		faults := b.steeringFaults()
@@ -239,10 +240,10 @@ func TestBalancer_WithoutTheRight(t *testing.T) {
 func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
-		p.extension.balancer = &balancer{extension: p.extension, wake: make(chan struct{}, 1), book: metallb.NewBook()}
+		p.extension.balancer = &balancer{state: p.extension.state, wake: make(chan struct{}, 1), book: metallb.NewBook()}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.wanted[v1.IPv4Protocol] = wanted{addresses: map[netip.Addr]bool{egressIP: true}}
+		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
 		if all, _ := p.allWanted(); !all[egressIP] {
 			t.Errorf("%s is not the pool's", egressIP)
 		}
@@ -276,9 +277,9 @@ func TestOwnAddresses_Event(t *testing.T) {
 // TestObjects_AddBalanced: a dry run has what the node has.
 func TestObjects_AddBalanced(t *testing.T) {
 	b := newBalancerTest(t)
-	objects := func() Objects {
-		o := Objects{Services: []*v1.Service{balancedService("203.0.113.10")}, Held: map[netip.Addr]bool{netip.MustParseAddr("192.0.2.2"): true}}
-		if err := o.AddBalanced(t.Context(), b.dynamic, b.kube.Discovery(), b.config); err != nil {
+	objects := func() cluster.Objects {
+		o := cluster.Objects{Services: []*v1.Service{balancedService("203.0.113.10")}, Held: map[netip.Addr]bool{netip.MustParseAddr("192.0.2.2"): true}}
+		if err := AddBalanced(t.Context(), &o, b.dynamic, b.kube.Discovery(), b.config); err != nil {
 			t.Fatal(err)
 		}
 		return o

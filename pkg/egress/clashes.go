@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
@@ -98,14 +100,14 @@ func (c *clashes) take() map[netip.Addr]bool {
 // endClashes ends the connections under egress IPs that have got the ports of others, until ctx ends.
 func (e *Extension) endClashes(ctx context.Context) {
 	tables, failing := map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]bool{}
-	for _, family := range families {
+	for _, family := range cluster.Families {
 		tables[family] = conntrack.NewTable(kernel.Family(family))
 		defer tables[family].Close()
 	}
 	e.steerer.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
-		for _, family := range families {
+		for _, family := range cluster.Families {
 			egressIPs := map[netip.Addr]bool{}
-			for _, ip := range e.state.egressIPs(family) {
+			for _, ip := range e.state.EgressIPs(family) {
 				if came[ip] {
 					egressIPs[ip] = true
 				}
@@ -114,8 +116,8 @@ func (e *Extension) endClashes(ctx context.Context) {
 				continue
 			}
 			deleted, err := tables[family].EndClashes(ctx, egressIPs)
-			flowDeletions.WithLabelValues(string(family)).Add(float64(deleted.Ended))
-			flowsUnbarred.WithLabelValues(string(family)).Add(float64(deleted.Unbarred))
+			tell.FlowDeletions.WithLabelValues(string(family)).Add(float64(deleted.Ended))
+			tell.FlowsUnbarred.WithLabelValues(string(family)).Add(float64(deleted.Unbarred))
 			if deleted.Ended > 0 {
 				e.logger.Info("Reset connections whose ports could not be told apart after the failover", "ipFamily", family, "connections", deleted.Ended)
 			}

@@ -8,8 +8,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/natorder"
 )
@@ -17,7 +19,7 @@ import (
 // notFirst is the reason of Events about a Node on which source NAT of other software comes before egress SNAT.
 const notFirst plan.Reason = "EgressSNATNotFirst"
 
-var earlierChains = exported.Gauge("earlier_nat_chains",
+var earlierChains = tell.Metrics.Gauge("earlier_nat_chains",
 	"Base chains of source NAT of other software that come before egress SNAT's, so that bound pods may be dropped or leave from another address, by IP family.", "ip_family")
 
 // earlierNAT has the chains of other software that come before egress SNAT, as they were found last.
@@ -44,12 +46,12 @@ func (n *earlierNAT) set(family v1.IPFamily, found []natorder.Chain) (added []na
 }
 
 // troubles returns what was found, for people.
-func (n *earlierNAT) troubles() (troubles []trouble) {
+func (n *earlierNAT) troubles() (troubles []tell.Trouble) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, family := range families {
+	for _, family := range cluster.Families {
 		for _, chain := range n.found[family] {
-			troubles = append(troubles, trouble{reason: notFirst, note: describeEarlier(family, chain)})
+			troubles = append(troubles, tell.Trouble{Reason: notFirst, Note: describeEarlier(family, chain)})
 		}
 	}
 	return troubles
@@ -76,7 +78,7 @@ func (e *Extension) findEarlierNAT(name v1.IPFamily, finder *natorder.Finder) {
 		e.logger.Error(nil, "Source NAT of other software comes before egress SNAT: packets of bound pods that it matches are dropped, or leave from another address", "ipFamily", name, "chain", chain.String())
 	}
 	if changed {
-		e.events.setTroubles(e.troubles())
+		e.events.SetTroubles(e.troubles())
 		e.statusChanged()
 	}
 }

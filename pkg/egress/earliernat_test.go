@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel/natorder"
@@ -15,7 +16,7 @@ import (
 
 // TestEarlierNAT_IsAnEvent about the Node, for as long as the chain is there.
 func TestEarlierNAT_IsAnEvent(t *testing.T) {
-	e := New(t.Context(), Config{NodeName: "node-a"})
+	e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a"}})
 	chain := natorder.Chain{Family: "inet", Table: "kindnet", Name: "post", Priority: -199}
 	if added, changed := e.earlier.set(v1.IPv4Protocol, []natorder.Chain{chain}); !changed || !slices.Equal(added, []natorder.Chain{chain}) {
 		t.Errorf("a chain that is new: added %v, changed %v", added, changed)
@@ -23,9 +24,9 @@ func TestEarlierNAT_IsAnEvent(t *testing.T) {
 	if added, changed := e.earlier.set(v1.IPv4Protocol, []natorder.Chain{chain}); changed || len(added) > 0 {
 		t.Errorf("the same chain again: added %v, changed %v", added, changed)
 	}
-	e.events.setTroubles(e.troubles())
-	events := e.events.warnings[plan.Service{}]
-	if len(events) != 1 || events[0].about.Kind != "Node" || events[0].reason != "EgressSNATNotFirst" || !strings.Contains(events[0].note, "chain post of the nftables table inet kindnet, priority -199 gives IPv4 packets") {
+	e.events.SetTroubles(e.troubles())
+	events := e.events.Standing(plan.Service{})
+	if len(events) != 1 || events[0].About.Kind != "Node" || events[0].Reason != "EgressSNATNotFirst" || !strings.Contains(events[0].Note, "chain post of the nftables table inet kindnet, priority -199 gives IPv4 packets") {
 		t.Errorf("Events %+v, want one about the Node that names the chain", events)
 	}
 	if _, changed := e.earlier.set(v1.IPv4Protocol, nil); !changed || len(e.earlier.troubles()) > 0 {
@@ -39,10 +40,10 @@ func TestNATFinder_KnowsWhereOursIs(t *testing.T) {
 		config Config
 		want   int32
 	}{
-		"steering":                 {Config{Steering: Steering{Mode: holders.Auto}}, -198},
-		"nftables without":         {Config{Steering: Steering{Mode: holders.Off}, Backend: reconcile.NFTables}, -197},
-		"iptables without":         {Config{Steering: Steering{Mode: holders.Off}, Backend: reconcile.IPTables}, 100},
-		"steering beside iptables": {Config{Steering: Steering{Mode: holders.Required}, Backend: reconcile.IPTables}, -198},
+		"steering":                 {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Auto}}}, -198},
+		"nftables without":         {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Off}}, Backend: reconcile.NFTables}, -197},
+		"iptables without":         {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Off}}, Backend: reconcile.IPTables}, 100},
+		"steering beside iptables": {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Required}}, Backend: reconcile.IPTables}, -198},
 	} {
 		e := New(t.Context(), test.config)
 		if got := e.families[v1.IPv4Protocol].reconciler.SourceNATPriority(); got != test.want {

@@ -13,53 +13,34 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/attach"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
-// Config is what an Extension has to know beside the objects. Networks are of both IP
-// families.
+// Config is what an Extension has to know beside the objects.
 type Config struct {
-	// NodeName is the name of this node's Node object, Version the program's; for people.
-	NodeName, Version string
+	// Config is what plans follow from.
+	cluster.Config
+	// Version is the program's; for people.
+	Version string
 	// Backend is how rules are written, Proxier how the proxier writes its own; iptables if
 	// empty.
 	Backend, Proxier reconcile.Backend
-	// Steering is how packets get to the nodes that hold their egress IPs.
-	Steering Steering
-	// Pool is where this program puts egress IPs by itself.
-	Pool Pool
+	// Ways is how packets get to the nodes that hold their egress IPs.
+	Ways Ways
+	// Membership is how this node takes part in the pool.
+	Membership Membership
 	// Attaching is how the CNI plugin is answered.
-	Attaching Attaching
+	Attaching attach.Config
 	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
 	PortSecurity PortSecurity
-	// KeptNodes is the file in which this node keeps what Nodes registered with; nothing is kept if it is empty.
-	KeptNodes string
-	// Scope says whose pods rules are written for; those of this node if empty.
-	Scope placement.Scope
-	// ClusterCIDRs are the networks of the cluster's pods. If there are none, OpenShift's
-	// Network object tells them. In a family without one nothing is written.
-	ClusterCIDRs []netip.Prefix
-	// Exclusions are further destinations that are never SNATed.
-	Exclusions []netip.Prefix
-	// ExcludeNodes: neither are the addresses of the cluster's nodes.
-	ExcludeNodes bool
-	// AllowNodeIPs: an external IP may be a node's primary address.
-	AllowNodeIPs bool
-	// AllowedCIDRs are where egress IPs may lie; nil for anywhere.
-	AllowedCIDRs []netip.Prefix
-	// NamespaceCIDRs are the networks that namespaces are pinned to, as in [plan.Input].
-	NamespaceCIDRs map[string][]netip.Prefix
-	// AllProtocols: a pod is bound for every IP protocol, not only for those of the ports
-	// of its Service.
-	AllProtocols bool
-	// LoadBalancerIPs: a Service without external IPs has those that its load balancer
-	// gave it.
-	LoadBalancerIPs bool
 	// MinSyncPeriod is the least time between two syncs.
 	MinSyncPeriod time.Duration
 	// SyncPeriod is the time within which rules that somebody else has removed are back.
@@ -77,8 +58,8 @@ type Extension struct {
 	ctx     context.Context
 	logger  klog.Logger
 	config  Config
-	state   *state
-	events  *eventRecorder
+	state   *cluster.State
+	events  *tell.EventRecorder
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer
@@ -89,8 +70,7 @@ type Extension struct {
 	// balancer is nil if nothing is steered.
 	balancer *balancer
 	// attacher is nil if the CNI plugin is not answered.
-	attacher     *attacher
-	pluginFaults pluginFaults
+	attacher *attach.Attacher
 	// ports is nil if the sources of what pods send are not checked; Watch sets it.
 	ports   *portsecurity.Keeper
 	earlier earlierNAT
@@ -109,21 +89,6 @@ type Extension struct {
 	// announced: the log says that the rules are in place.
 	announced bool
 }
-
-// The kinds of objects that plans depend on.
-const (
-	services     = "Services"
-	slicesKind   = "EndpointSlices"
-	serviceCIDRs = "ServiceCIDRs"
-	nodes        = "Nodes"
-	networks     = networkSource
-
-	leasesKind       = "Leases"
-	balancers        = "objects of MetalLB"
-	headlessServices = "headless Services"
-	headlessSlices   = "EndpointSlices of headless Services"
-	otherProxySlices = "EndpointSlices for other proxies"
-)
 
 // Summary tells how things stand, in short.
 type Summary struct {
@@ -160,18 +125,28 @@ func New(ctx context.Context, config Config) *Extension {
 		ctx:      ctx,
 		logger:   klog.LoggerWithName(klog.FromContext(ctx), "egress"),
 		config:   config,
-		state:    newState(config),
+		state:    cluster.New(config.Config),
 		barrier:  extension.NewBarrier(kinds(config)...),
 		families: map[v1.IPFamily]*family{},
-		keys:     &nodeKeys{ring: holders.NewKeyring(config.Steering.Keys)},
+		keys:     &nodeKeys{ring: holders.NewKeyring(config.Ways.Keys)},
 		explain:  func(err error) error { return err },
 	}
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		e.families[name] = newFamily(e, name)
 	}
-	e.attacher = newAttacher(e)
+	e.attacher = attach.New(klog.NewContext(ctx, e.logger), config.Attaching, e.state, attach.Node{
+		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
+		Via:     func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
+		Event:   func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
+		Explain: func(err error) error { return e.explain(err) },
+		Attached: func(ctx context.Context) {
+			if e.ports != nil { // Watch sets it
+				e.ports.Look(ctx)
+			}
+		},
+	})
 	e.balancer = newBalancer(e)
-	e.events = newEventRecorder(e.logger, config, e.state)
+	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
 	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
 		e.pool.keep() // also while the API server is waited for
 	}
@@ -181,12 +156,12 @@ func New(ctx context.Context, config Config) *Extension {
 
 // kinds returns the kinds of objects that a plan needs.
 func kinds(config Config) []string {
-	kinds := []string{services, slicesKind, headlessServices, headlessSlices, otherProxySlices, serviceCIDRs, nodes, networks}
-	if !config.Steering.off() {
-		kinds = append(kinds, leasesKind)
+	kinds := slices.Clone(cluster.Kinds)
+	if !config.Steering.Off() {
+		kinds = append(kinds, cluster.LeasesKind)
 	}
-	if config.Steering.followsMetalLB() {
-		kinds = append(kinds, balancers)
+	if config.followsMetalLB() {
+		kinds = append(kinds, cluster.Balancers)
 	}
 	return kinds
 }
@@ -194,7 +169,7 @@ func kinds(config Config) []string {
 // Attach is part of [extension.Extension].
 func (e *Extension) Attach(proxier extension.Proxier) {
 	e.proxier = proxier
-	e.state.setServed(proxier.Served())
+	e.state.SetServed(proxier.Served())
 }
 
 // ProxierSynced is part of [extension.Extension]: it leaves a note in an atomic, and never waits.
@@ -211,7 +186,9 @@ func (e *Extension) Run(ctx context.Context) {
 	e.warnOfUnknownNode()
 	var running sync.WaitGroup
 	for _, f := range e.families {
-		running.Go(func() { f.loop.Run(ctx, f.sync, f.observeLatency) })
+		running.Go(func() {
+			f.loop.Run(ctx, func(ctx context.Context, regular bool) (time.Time, bool) { return e.sync(ctx, f, regular) }, f.observeLatency)
+		})
 	}
 	running.Wait()
 }
@@ -219,7 +196,7 @@ func (e *Extension) Run(ctx context.Context) {
 // warnOfUnknownNode says if no Node object has this node's name: EndpointSlices that name their pods'
 // node then place none here.
 func (e *Extension) warnOfUnknownNode() {
-	if names := e.state.nodeNames(); len(names) > 0 && !slices.Contains(names, e.config.NodeName) && e.config.Scope != placement.Cluster {
+	if names := e.state.NodeNames(); len(names) > 0 && !slices.Contains(names, e.config.NodeName) && e.config.Scope != placement.Cluster {
 		e.logger.Error(nil, "No Node object has the name of this node, so pods on it may leave without an egress IP; set nodeName in the node's configuration to the name of its Node",
 			"nodeName", e.config.NodeName)
 	}
@@ -230,9 +207,9 @@ func (e *Extension) Wait() { e.running.Wait() }
 
 // Summary may be called at any time.
 func (e *Extension) Summary() Summary {
-	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing(), Problems: e.pluginFaults.all()}
+	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing(), Problems: e.attacher.Problems()}
 	for _, f := range e.families {
-		summary.count(planned{state: e.state, family: f.name}.Numbers())
+		summary.count(cluster.Planned{State: e.state, Family: f.name}.Numbers())
 		if len(summary.Missing) == 0 {
 			summary.DueSince = holders.Earlier(summary.DueSince, f.loop.DueSince())
 		}
@@ -283,38 +260,38 @@ func (e *Extension) known(kind string) {
 	for _, f := range e.families {
 		f.loop.Restart()
 	}
-	e.attacher.claimsMayDiffer()
+	e.attacher.ClaimsMayDiffer()
 }
 
 // SetService is part of [extension.ServiceFollower].
 func (e *Extension) SetService(service *v1.Service) {
 	e.balancer.setService(service) // so that the pool leaves it alone from the first sync on
-	e.serviceChanged(e.state.setService(service))
+	e.serviceChanged(e.state.SetService(service))
 }
 
 // serviceChanged asks for a sync, and has the CNI plugin's pods predicted anew, if what a Service has or claims has changed.
 func (e *Extension) serviceChanged(changed bool) {
 	e.changed(changed, time.Now())
 	if changed {
-		e.attacher.claimsMayDiffer()
+		e.attacher.ClaimsMayDiffer()
 	}
 }
 
 // DeleteService is part of [extension.ServiceFollower].
 func (e *Extension) DeleteService(service *v1.Service) {
-	e.serviceChanged(e.state.deleteService(service)) // another one may have its name now
+	e.serviceChanged(e.state.DeleteService(service)) // another one may have its name now
 	e.balancer.deleteService(service)
 }
 
 // ServicesKnown is part of [extension.ServiceFollower].
 func (e *Extension) ServicesKnown() {
-	e.known(services)
+	e.known(cluster.Services)
 	e.balancer.servicesKnown()
 }
 
 // SetEndpointSlice is part of [extension.ServiceFollower].
 func (e *Extension) SetEndpointSlice(slice *discovery.EndpointSlice) {
-	changed, err := e.state.setSlice(slice)
+	changed, err := e.state.SetSlice(slice)
 	if err != nil {
 		e.logger.Error(err, "EndpointSlice has addresses that cannot be bound", "endpointSlice", klog.KObj(slice))
 	}
@@ -323,17 +300,17 @@ func (e *Extension) SetEndpointSlice(slice *discovery.EndpointSlice) {
 
 // DeleteEndpointSlice is part of [extension.ServiceFollower].
 func (e *Extension) DeleteEndpointSlice(slice *discovery.EndpointSlice) {
-	e.endpointsChanged(e.state.deleteSlice(slice), time.Now())
+	e.endpointsChanged(e.state.DeleteSlice(slice), time.Now())
 }
 
 // EndpointSlicesKnown is part of [extension.ServiceFollower].
-func (e *Extension) EndpointSlicesKnown() { e.known(slicesKind) }
+func (e *Extension) EndpointSlicesKnown() { e.known(cluster.SlicesKind) }
 
 // endpointsChanged asks for a sync if it is about this node's plans. Those who watch the status see
 // the whole cluster.
-func (e *Extension) endpointsChanged(changed effect, at time.Time) {
-	e.changed(changed == here, at)
-	if changed == elsewhere {
+func (e *Extension) endpointsChanged(changed cluster.Effect, at time.Time) {
+	e.changed(changed == cluster.Here, at)
+	if changed == cluster.Elsewhere {
 		e.statusChanged()
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -19,13 +21,12 @@ import (
 
 // family brings the plans of one IP family into the kernel. The families do not wait for each other.
 type family struct {
-	extension  *Extension
 	name       v1.IPFamily
 	logger     klog.Logger
 	loop       *extension.Loop
 	reconciler *reconcile.Reconciler
-	refusals   *refusalLog
-	nodeFaults *nodeFaultLog
+	refusals   *tell.RefusalLog
+	nodeFaults *tell.NodeFaultLog
 	// unguarded are bindings that have been removed, and whose pods' addresses are still guarded.
 	unguarded []kernel.Binding
 	// steering is that of the last sync.
@@ -41,32 +42,30 @@ type family struct {
 func newFamily(e *Extension, name v1.IPFamily) *family {
 	logger := klog.LoggerWithValues(e.logger, "ipFamily", name)
 	return &family{
-		extension: e,
-		name:      name,
-		logger:    logger,
-		refusals:  newRefusalLog(logger, clock.RealClock{}), nodeFaults: newNodeFaultLog(logger, clock.RealClock{}),
+		name:     name,
+		logger:   logger,
+		refusals: tell.NewRefusalLog(logger, clock.RealClock{}), nodeFaults: tell.NewNodeFaultLog(logger, clock.RealClock{}),
 		loop: extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		reconciler: reconcile.New(e.logger, reconcile.Config{
 			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
-			Steering:      e.config.Steering.forKernel(),
+			Steering:      e.config.kernelSteering(),
 			RepairProxier: func() { e.proxier.Repair() },
 		}),
 	}
 }
 
-// sync makes a plan, tells people of it, and writes it. It is an [extension.Sync].
-func (f *family) sync(ctx context.Context, regular bool) (again time.Time, failed bool) {
+// sync makes a plan of an IP family, tells people of it, and writes it: see [extension.Sync].
+func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again time.Time, failed bool) {
 	if regular {
 		f.reconciler.RequestLook()
 	}
-	e := f.extension
-	change := f.update(regular)
+	change := e.update(f, regular)
 	e.pool.sync(f.name)
 	ways, wake := e.steerer.steering(f.name)
-	p := planned{e.state, f.name, ways}
+	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
 	numbers := p.Numbers()
-	f.report(change, numbers)
-	e.events.update(map[v1.IPFamily]plan.Change{f.name: change})
+	f.report(change, numbers, e.state.NodeFaults(f.name))
+	e.events.Update(map[v1.IPFamily]plan.Change{f.name: change})
 	f.planned.Store(true)
 	defer e.syncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {
@@ -74,15 +73,15 @@ func (f *family) sync(ctx context.Context, regular bool) (again time.Time, faile
 	}
 	began := time.Now()
 	inKernel := f.inKernel(change, ways)
-	f.guardSources(ctx, inKernel)
-	result := f.reconciler.Sync(ctx, p, inKernel, e.state.primary(e.config.NodeName, f.name))
+	f.guardSources(ctx, e.ports, inKernel)
+	result := f.reconciler.Sync(ctx, p, inKernel, e.state.Primary(e.config.NodeName, f.name))
 	if result.Err == nil && !result.Waiting {
-		f.unguardSources(ctx)
+		f.unguardSources(ctx, e.ports)
 	}
 	e.steerer.synced(f.name, e.proxier.Served())
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
-	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.nextChoice(f.name)), result.Err != nil || result.Waiting
+	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.NextChoice(f.name)), result.Err != nil || result.Waiting
 }
 
 // inKernel returns what a change of the plan, and of the ways of its packets, means for the kernel.
@@ -94,12 +93,12 @@ func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Chang
 }
 
 // update brings the plan up to date and returns what that changed.
-func (f *family) update(regular bool) plan.Change {
-	f.extension.state.setHolders(f.name, f.extension.steerer.holders(f.name))
-	if !regular || !f.extension.config.Audit {
-		return f.extension.state.update(f.name)
+func (e *Extension) update(f *family, regular bool) plan.Change {
+	e.state.SetHolders(f.name, e.steerer.holders(f.name))
+	if !regular || !e.config.Audit {
+		return e.state.Update(f.name)
 	}
-	change, right := f.extension.state.audit(f.name)
+	change, right := e.state.Audit(f.name)
 	if !right {
 		f.logger.Error(nil, "The plan that followed the changes is not the plan for the objects. This is a fault of the program: please report it, and restart the node")
 	}
@@ -107,13 +106,12 @@ func (f *family) update(regular bool) plan.Change {
 }
 
 // report tells people what a change means, whether or not it can be written.
-func (f *family) report(change plan.Change, numbers plan.Numbers) {
+func (f *family) report(change plan.Change, numbers plan.Numbers, faults []plan.NodeFault) {
 	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
-	f.refusals.log(change.Refused, change.Lifted)
-	faults := f.extension.state.nodeFaults(f.name)
+	f.refusals.Log(change.Refused, change.Lifted)
 	ignoredNodeAddresses.WithLabelValues(string(f.name)).Set(float64(len(faults)))
-	f.nodeFaults.log(faults)
+	f.nodeFaults.Log(faults)
 }
 
 func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
@@ -127,8 +125,8 @@ func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
 // observe sets the metrics of a sync.
 func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed time.Duration) {
 	name := string(f.name)
-	flowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
-	flowsUnbarred.WithLabelValues(name).Add(float64(result.FlowsUnbarred))
+	tell.FlowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
+	tell.FlowsUnbarred.WithLabelValues(name).Add(float64(result.FlowsUnbarred))
 	if result.Rules > 0 || result.Written {
 		rulesGauge.WithLabelValues(name).Set(float64(result.Rules))
 	}
@@ -156,7 +154,7 @@ func (f *family) observeLatency(changes []time.Time) {
 // syncEnded tells what is wrong with the steering, says once that the rules are in place, and wakes those who watch the
 // status.
 func (e *Extension) syncEnded() {
-	e.events.setTroubles(e.troubles())
+	e.events.SetTroubles(e.troubles())
 	if e.firstTimeReady() {
 		summary := e.Summary()
 		e.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)

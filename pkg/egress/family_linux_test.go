@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +18,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/attach"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -73,8 +77,8 @@ func newFamilyTest(t *testing.T, served ...v1.IPFamily) *familyTest {
 
 // newAttachingTest is newFamilyTest for a node that answers the CNI plugin on a socket.
 func newAttachingTest(t *testing.T, socket string, served ...v1.IPFamily) *familyTest {
-	config := testConfig
-	config.Attaching = Attaching{Socket: socket, WatchPods: true}
+	config := nodeConfig
+	config.Attaching = attach.Config{Socket: socket, WatchPods: true}
 	config.MinSyncPeriod, config.SyncPeriod = 50*time.Millisecond, time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &familyTest{T: t, Extension: New(ctx, config), dir: t.TempDir()}
@@ -87,8 +91,8 @@ func newAttachingTest(t *testing.T, socket string, served ...v1.IPFamily) *famil
 	t.Setenv("PATH", f.dir+":/usr/bin:/bin") // without the other back end's programs
 	f.host.Wrap(&idle{}, served...)
 	f.setEgressIP("203.0.113.1")
-	f.host.OnEndpointSliceAdd(newSlice("web-1", "web", "10.128.0.5"))
-	v6 := newSlice("web-2", "web", "fd00:10::5")
+	f.host.OnEndpointSliceAdd(clustertest.NewSlice("web-1", "web", "10.128.0.5"))
+	v6 := clustertest.NewSlice("web-2", "web", "fd00:10::5")
 	v6.AddressType = discovery.AddressTypeIPv6
 	f.host.OnEndpointSliceAdd(v6)
 	f.host.SyncLoop()
@@ -107,13 +111,13 @@ func TestExtension_HandoversOfThePoolsFamilies(t *testing.T) {
 			v1.IPv6Protocol: {netip.MustParsePrefix("2001:db8::/120")},
 		} {
 			ctx, stop := context.WithCancel(t.Context())
-			e := &Extension{config: Config{Pool: Pool{Networks: networks}}}
-			h, err := e.startHandovers(ctx)
+			p := &poolNode{config: &Config{Config: cluster.Config{Pool: cluster.Pool{Networks: networks}}}, running: &sync.WaitGroup{}, ctx: ctx}
+			h, err := p.startHandovers()
 			if len(h) != 1 || h[name] == nil || err != nil {
 				t.Errorf("a pool of %s: %v, %v", name, h, err)
 			}
 			stop()
-			e.running.Wait()
+			p.running.Wait()
 		}
 	})
 }
@@ -132,7 +136,7 @@ func (f *familyTest) program(name, script string) {
 
 // setEgressIP gives the Service this external IP, and 2001:db8::1.
 func (f *familyTest) setEgressIP(ip string) {
-	f.host.OnServiceAdd(newService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{ip, "2001:db8::1"} }))
+	f.host.OnServiceAdd(clustertest.NewService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{ip, "2001:db8::1"} }))
 }
 
 // allKnown tells that all objects are known.
@@ -155,7 +159,7 @@ func (f *familyTest) wrote(program string) string {
 // awaitEgressIP returns when iptables was given rules with this egress IP.
 func (f *familyTest) awaitEgressIP(ip string) {
 	f.Helper()
-	eventually(f.T, "rules are written with "+ip, func() bool { return strings.Contains(f.wrote("iptables-restore"), ip+" ") })
+	clustertest.Eventually(f.T, "rules are written with "+ip, func() bool { return strings.Contains(f.wrote("iptables-restore"), ip+" ") })
 }
 
 // TestFamily_BurstsAreFewWrites: many changes at once are few writes, and the last one counts. All is
@@ -175,33 +179,33 @@ func TestFamily_BurstsAreFewWrites(t *testing.T) {
 		if got := strings.Count(f.wrote("iptables-restore"), "COMMIT") - before; got > most {
 			t.Errorf("%d changes were %d writes, want %d at most", changes, got, most)
 		}
-		eventually(t, "nothing is due", func() bool { return f.Summary().DueSince.IsZero() })
+		clustertest.Eventually(t, "nothing is due", func() bool { return f.Summary().DueSince.IsZero() })
 		if got := f.Summary(); got.Bindings != 1 || got.Ready {
 			t.Errorf("status %+v; want one binding, not ready before the proxier has synced", got)
 		}
 		f.host.AfterSync(v1.IPv4Protocol, true)
-		eventually(t, "ready after the proxier has synced", func() bool { return f.Summary().Ready })
+		clustertest.Eventually(t, "ready after the proxier has synced", func() bool { return f.Summary().Ready })
 	})
 }
 
 // TestFamily_HangingIPv6: IPv4 does not wait for the programs of IPv6, and the node is not ready.
 func TestFamily_HangingIPv6(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
-		f := newFamilyTest(t, families...)
+		f := newFamilyTest(t, cluster.Families...)
 		f.program("ip6tables-restore", hangs)
 		f.allKnown()
-		eventually(t, "ip6tables hangs", func() bool {
+		clustertest.Eventually(t, "ip6tables hangs", func() bool {
 			_, err := os.Stat(filepath.Join(f.dir, "ip6tables-restore.hangs"))
 			return err == nil
 		})
-		for _, family := range families {
+		for _, family := range cluster.Families {
 			f.host.AfterSync(family, true)
 		}
 		for i := range 3 {
 			f.setEgressIP(fmt.Sprintf("203.0.113.%d", 2+i))
 			f.awaitEgressIP(fmt.Sprintf("203.0.113.%d", 2+i))
 		}
-		eventually(t, "nothing is due in IPv4", func() bool { return f.families[v1.IPv4Protocol].loop.DueSince().IsZero() })
+		clustertest.Eventually(t, "nothing is due in IPv4", func() bool { return f.families[v1.IPv4Protocol].loop.DueSince().IsZero() })
 		if got := f.Summary(); got.DueSince.IsZero() || got.Ready {
 			t.Errorf("status %+v; want IPv6 due, and not ready", got)
 		}
@@ -217,7 +221,7 @@ func TestFamily_NotServed(t *testing.T) {
 		f := newFamilyTest(t, v1.IPv4Protocol)
 		f.allKnown()
 		f.host.AfterSync(v1.IPv4Protocol, true)
-		eventually(t, "ready", func() bool { return f.Summary().Ready && f.Summary().DueSince.IsZero() })
+		clustertest.Eventually(t, "ready", func() bool { return f.Summary().Ready && f.Summary().DueSince.IsZero() })
 		for _, family := range f.Snapshot().Families {
 			bindings, refusals := 1, 0
 			if family.Family == "IPv6" {
@@ -245,14 +249,14 @@ func TestFamily_FailureShows(t *testing.T) {
 			}
 			return ""
 		}
-		eventually(t, "the status says why", func() bool { return strings.Contains(failure(), "the lock is held") })
+		clustertest.Eventually(t, "the status says why", func() bool { return strings.Contains(failure(), "the lock is held") })
 		if f.Summary().DueSince.IsZero() {
 			t.Error("nothing is due although nothing is written")
 		}
 		f.program("iptables-restore", keeps)
 		f.host.AfterSync(v1.IPv4Protocol, true) // ends the wait for the next try
 		f.awaitEgressIP("203.0.113.1")
-		eventually(t, "the failure is over", func() bool { return failure() == "" && f.Summary().DueSince.IsZero() })
+		clustertest.Eventually(t, "the failure is over", func() bool { return failure() == "" && f.Summary().DueSince.IsZero() })
 	})
 }
 
@@ -265,11 +269,11 @@ func TestExtension_Verify(t *testing.T) {
 		}
 		f.allKnown()
 		f.host.AfterSync(v1.IPv4Protocol, true)
-		eventually(t, "ready", func() bool { return f.Summary().Ready && f.Summary().DueSince.IsZero() })
+		clustertest.Eventually(t, "ready", func() bool { return f.Summary().Ready && f.Summary().DueSince.IsZero() })
 		if differences, err := f.Verify(t.Context()); err != nil || len(differences) != 1 || len(differences["IPv4"]) != 0 {
 			t.Errorf("differences %q, %v; want none, of IPv4 alone", differences, err)
 		}
-		eventually(t, "it finds the kernel flushed, once the loop has looked for the last time", func() bool {
+		clustertest.Eventually(t, "it finds the kernel flushed, once the loop has looked for the last time", func() bool {
 			if err := os.WriteFile(filepath.Join(f.dir, "iptables-restore.held"), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -7,14 +7,16 @@ import (
 
 	"k8s.io/component-base/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
 
 // fastPath returns that of established flows; nil if there is none.
-func (e *Extension) fastPath() *fastpath.Path { return e.config.Steering.Kernel.Fast }
+func (e *Extension) fastPath() *fastpath.Path { return e.config.Ways.Kernel.Fast }
 
 // placed tells the fast path behind which interfaces pods are.
 func (e *Extension) placed(grants portsecurity.Grants) {
@@ -69,7 +71,7 @@ func (e *Extension) fastWarnings() (lines []string) {
 	if now.Fault != nil {
 		lines = append(lines, status.Warning+slow+now.Fault.Error())
 	}
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		if why := now.Unusable[kernel.Family(name)]; why != "" {
 			lines = append(lines, fmt.Sprintf("%s%s%s: %s", status.Warning, slow, name, why))
 		}
@@ -85,11 +87,11 @@ func (e *Extension) fastWarnings() (lines []string) {
 }
 
 var (
-	fastPodsDesc = exported.GaugeDesc("fast_path_pods",
+	fastPodsDesc = tell.Metrics.GaugeDesc("fast_path_pods",
 		"Addresses of pods on this node, bound or not, whose established flows take the fast path, by IP family. No series where there is no fast path.", "ip_family")
-	fastPacketsDesc = exported.CounterDesc("fast_path_packets_total",
+	fastPacketsDesc = tell.Metrics.CounterDesc("fast_path_packets_total",
 		"Packets that took the fast path, by IP family and direction: sent to other nodes, left from here after other nodes had sent them, own, which pods of this node sent and which left from here, or answers to pods, counted where they come in and on the pod's node.", "ip_family", "direction")
-	fastBytesDesc = exported.CounterDesc("fast_path_bytes_total",
+	fastBytesDesc = tell.Metrics.CounterDesc("fast_path_bytes_total",
 		"Bytes of the packets that took the fast path, by IP family and direction.", "ip_family", "direction")
 )
 
@@ -114,7 +116,7 @@ func (*fastCollector) CollectWithStability(collected chan<- metrics.Metric) {
 		return
 	}
 	now := e.fastPath().Status()
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		count := counts[kernel.Family(name)]
 		collected <- metrics.NewLazyConstMetric(fastPodsDesc, metrics.GaugeValue, float64(now.Pods[kernel.Family(name)]), string(name))
 		for direction, traffic := range map[string]fastpath.Traffic{"sent": count.Sent, "left": count.Left, "own": count.Own, "answers": count.Answers} {

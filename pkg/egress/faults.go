@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/attach"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 // fault is something that keeps packets from being sent to the nodes that have their egress IPs, or nodes from telling each other
@@ -67,7 +71,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 		}
 	}
 	add(unavailable, "this node sends no packets to the nodes that have their egress IPs, so its pods use these where they run: %v", e.config.Steering.Unavailable)
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		if !e.families[name].planned.Load() {
 			continue
 		}
@@ -107,20 +111,20 @@ const (
 
 // troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and without a
 // Service what is wrong with this node's steering and with the CNI plugin. What is wrong with any Node's addresses is by
-// [aboutNode].
-func (e *Extension) troubles() map[plan.Service][]trouble {
+// [tell.AboutNode].
+func (e *Extension) troubles() map[plan.Service][]tell.Trouble {
 	troubles := e.nodeTroubles()
 	for about, t := range e.pool.labelTroubles() {
 		troubles[about] = append(troubles[about], t)
 	}
-	maps.Copy(troubles, e.steerer.troubles())
+	maps.Copy(troubles, e.steerer.troubles(e.pool.troubles(), e.pool.leftTroubles(time.Now())))
 	for _, f := range e.steeringFaults() {
-		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: f.kind.reason(), note: f.message})
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: f.kind.reason(), Note: f.message})
 	}
 	_, ofPorts := e.portTroubles()
 	troubles[plan.Service{}] = slices.Concat(troubles[plan.Service{}], ofPorts, e.earlier.troubles())
-	for _, message := range e.pluginFaults.all() {
-		troubles[plan.Service{}] = append(troubles[plan.Service{}], trouble{reason: pluginFailing, note: message})
+	for _, message := range e.attacher.Problems() {
+		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: attach.PluginFailing, Note: message})
 	}
 	return troubles
 }

@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
@@ -21,7 +22,7 @@ import (
 
 // TestFaults_AreToldEverywhere: in the status, in an Event about the Node, and in a metric, until they are over.
 func TestFaults_AreToldEverywhere(t *testing.T) {
-	e := New(t.Context(), Config{NodeName: "node-a", Steering: Steering{Mode: holders.Auto}})
+	e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}})
 	e.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
 	expect := func(message string, reason faultKind) {
 		t.Helper()
@@ -29,8 +30,8 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 		if told := len(problems) == 1 && strings.Contains(problems[0], message); told != (message != "") {
 			t.Errorf("the status says %q, want %q", problems, message)
 		}
-		events := e.events.warnings[plan.Service{}]
-		if told := len(events) == 1 && events[0].about.Kind == "Node" && events[0].reason == reason.reason() && strings.Contains(events[0].note, message); told != (message != "") {
+		events := e.events.Standing(plan.Service{})
+		if told := len(events) == 1 && events[0].About.Kind == "Node" && events[0].Reason == reason.reason() && strings.Contains(events[0].Note, message); told != (message != "") {
 			t.Errorf("Events %+v, want one that says %q", events, message)
 		}
 		for kind, value := range steeringFaultMetric(t) {
@@ -80,7 +81,7 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 
 // TestFaults_OfANodeThatCannotSteer: it goes on without, and says so as long as it runs.
 func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
-	e := New(t.Context(), Config{NodeName: "node-a", Steering: Steering{Mode: holders.Off, Unavailable: errors.New("the kernel has no VXLAN")}})
+	e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Off, Unavailable: errors.New("the kernel has no VXLAN")}}})
 	if problems := e.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "use these where they run: the kernel has no VXLAN") {
 		t.Errorf("the status says %q", problems)
 	}
@@ -94,8 +95,8 @@ func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
 
 // TestFaults_OfThePool: a node that does not hear the others says so, as long as that is so.
 func TestFaults_OfThePool(t *testing.T) {
-	e := New(t.Context(), Config{NodeName: "node-a", Steering: Steering{Mode: holders.Auto}})
-	e.config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: selector(t, PoolLabel)}
+	e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}})
+	e.config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: selector(t, cluster.PoolLabel)}
 	e.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
 	e.pool = newPoolNode(t.Context(), e)
 	var key atomic.Bool

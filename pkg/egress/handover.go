@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -30,10 +31,10 @@ type handoverWriter interface {
 }
 
 // startHandovers begins to write what handovers take; an error says why this kernel cannot.
-func (e *Extension) startHandovers(ctx context.Context) (handovers, error) {
+func (p *poolNode) startHandovers() (handovers, error) {
 	h := handovers{}
-	for _, network := range e.config.Pool.Networks {
-		family := familyOf(network.Addr())
+	for _, network := range p.config.Pool.Networks {
+		family := cluster.FamilyOf(network.Addr())
 		if err := handover.Available(kernel.Family(family)); err != nil {
 			return nil, err
 		}
@@ -41,7 +42,7 @@ func (e *Extension) startHandovers(ctx context.Context) (handovers, error) {
 	}
 	for family := range h {
 		w := handover.NewWriter(kernel.Family(family))
-		e.running.Go(func() { w.Run(ctx) })
+		p.running.Go(func() { w.Run(p.ctx) })
 		h[family] = w
 	}
 	return h, nil
@@ -56,7 +57,7 @@ func (p *poolNode) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
 	}
 	known := map[of]netip.Addr{}
 	return func(m pool.Move) (netip.Addr, bool) {
-		key := of{familyOf(m.Address), m.Other}
+		key := of{cluster.FamilyOf(m.Address), m.Other}
 		node, looked := known[key]
 		if !looked {
 			var err error
@@ -70,12 +71,12 @@ func (p *poolNode) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
 }
 
 func (p *poolNode) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
-	addresses := p.extension.state.primaries(family)
-	self, node := addresses[p.extension.config.NodeName], addresses[name]
+	addresses := p.state.Primaries(family)
+	self, node := addresses[p.config.NodeName], addresses[name]
 	if !self.IsValid() || !node.IsValid() {
 		return netip.Addr{}, fmt.Errorf("this node, or that one, has no InternalIP that counts for %s", family)
 	}
-	if err := p.extension.steerer.adjacent(self, node); err != nil {
+	if err := p.steerer.adjacent(self, node); err != nil {
 		return netip.Addr{}, err
 	}
 	return node, nil
@@ -85,7 +86,7 @@ func (p *poolNode) neighbour(family v1.IPFamily, name string) (netip.Addr, error
 func (p *poolNode) passOn(former map[netip.Addr]netip.Addr) {
 	of := map[v1.IPFamily]map[netip.Addr]netip.Addr{}
 	for ip, node := range former {
-		family := familyOf(ip)
+		family := cluster.FamilyOf(ip)
 		if of[family] == nil {
 			of[family] = map[netip.Addr]netip.Addr{}
 		}
@@ -102,7 +103,7 @@ func (p *poolNode) passOn(former map[netip.Addr]netip.Addr) {
 func (p *poolNode) leaveTo(addresses []netip.Addr) {
 	of := map[v1.IPFamily][]netip.Addr{}
 	for _, ip := range addresses {
-		of[familyOf(ip)] = append(of[familyOf(ip)], ip)
+		of[cluster.FamilyOf(ip)] = append(of[cluster.FamilyOf(ip)], ip)
 	}
 	for family, list := range of {
 		if w := p.handovers[family]; w != nil {
@@ -123,9 +124,9 @@ func (p *poolNode) complain(err error, addresses []netip.Addr) {
 func (p *poolNode) handOver(addresses []netip.Addr) {
 	p.leaveTo(addresses)
 	number := p.begin(addresses)
-	p.extension.steerer.apply(holders.HandingOver{Addresses: addresses, Number: number})
+	p.steerer.apply(holders.HandingOver{Addresses: addresses, Number: number})
 	time.AfterFunc(goesOn, func() {
-		p.extension.steerer.apply(holders.HandedOver{Addresses: addresses, Number: number})
+		p.steerer.apply(holders.HandedOver{Addresses: addresses, Number: number})
 		p.awaitRules(addresses, mostRuleTime)
 		p.end(number)
 	})
@@ -165,9 +166,9 @@ const (
 func (p *poolNode) awaitRules(addresses []netip.Addr, most time.Duration) {
 	ctx, stop := context.WithTimeout(p.ctx, most)
 	defer stop()
-	for name, f := range p.extension.families {
-		if slices.ContainsFunc(addresses, func(ip netip.Addr) bool { return familyOf(ip) == name }) {
-			_ = f.loop.Await(ctx) // what is late is no reason to wait any longer
+	for _, name := range cluster.Families {
+		if slices.ContainsFunc(addresses, func(ip netip.Addr) bool { return cluster.FamilyOf(ip) == name }) {
+			p.await(ctx, name) // what is late is no reason to wait any longer
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (s *steerer) outranked() []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(s.directory.Outranked(time.Now()), func(ip netip.Addr) bool {
-		return s.pool != nil && s.pool.extension.config.Pool.has(ip)
+		return s.state.Config.Pool.Has(ip)
 	})
 }
 

@@ -10,47 +10,44 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/attach"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // images/node/README.md says what each metric means; keep it up to date.
 
 var (
-	exported = extension.NewMetrics("egress_snat")
-
-	bindings = exported.Gauge("bindings",
+	bindings = tell.Metrics.Gauge("bindings",
 		"Pod addresses and protocols that leave from an egress IP, by IP family.", "ip_family")
-	claims = exported.Gauge("claims",
+	claims = tell.Metrics.Gauge("claims",
 		"Services that claim an egress IP, granted or refused, by IP family.", "ip_family")
-	refusals = exported.Gauge("refusals",
+	refusals = tell.Metrics.Gauge("refusals",
 		"Claims and bindings that are refused now, by IP family and reason.", "ip_family", "reason")
-	ignoredNodeAddresses = exported.Gauge("ignored_node_addresses",
+	ignoredNodeAddresses = tell.Metrics.Gauge("ignored_node_addresses",
 		"Addresses that Nodes tell and should not: they lie where pods, Services or egress IPs are, or are another Node's, or the Node did not register with them. At most 5 of each Node are counted. By IP family.", "ip_family")
-	rulesGauge = exported.Gauge("rules",
+	rulesGauge = tell.Metrics.Gauge("rules",
 		"Rules in the chains of egress SNAT, by IP family.", "ip_family")
-	flowDeletions = exported.Counter("conntrack_deletions_total",
-		"Tracked flows that were deleted because they used a wrong source address, or another flow's port, by IP family.", "ip_family")
-	flowsUnbarred = exported.Counter("conntrack_unbarred_total",
-		"Tracked flows that were deleted although nothing keeps their far sides from taking them up again under the same address, since too many had ended in the 20 minutes before. By IP family.", "ip_family")
-	programmingLatency = exported.Histogram("network_programming_duration_seconds",
+	programmingLatency = tell.Metrics.Histogram("network_programming_duration_seconds",
 		"Time from a change of an object until the kernel had the rules of the IP family that follow from it. The change of an EndpointSlice is timed by its controller, other changes when they arrive here.", proxymetrics.NetworkProgrammingLatency.Buckets, "ip_family") // as kube-proxy's, so that the two compare
-	syncDuration = exported.Histogram("sync_duration_seconds",
+	syncDuration = tell.Metrics.Histogram("sync_duration_seconds",
 		"Time that a sync with the kernel took, by IP family and result: success or error. A sync that finds nothing to do is not counted.", metrics.ExponentialBuckets(0.001, 2, 15), "ip_family", "result")
-	syncFailures = exported.Counter("sync_failures_total",
+	syncFailures = tell.Metrics.Counter("sync_failures_total",
 		"Syncs that failed: rules could not be written and are as before, or flows with a wrong source address could not be deleted. By IP family.", "ip_family")
-	lastSuccess = exported.Gauge("last_sync_success_timestamp_seconds",
+	lastSuccess = tell.Metrics.Gauge("last_sync_success_timestamp_seconds",
 		"Unix time at which rules were last written, or compared with the plan and found equal, by IP family.", "ip_family")
-	syncPeriod = exported.Gauge("sync_period_seconds",
+	syncPeriod = tell.Metrics.Gauge("sync_period_seconds",
 		"The configured sync period. The rules are compared with the plan twice in it.")
-	waitingForObjects = exported.Gauge("waiting_for_objects",
+	waitingForObjects = tell.Metrics.Gauge("waiting_for_objects",
 		"1 as long as the objects of a kind have not all arrived from the API server, else 0. No rules are written while any is 1.", "kind")
-	takeTime = exported.Histogram("pool_take_duration_seconds",
+	takeTime = tell.Metrics.Histogram("pool_take_duration_seconds",
 		"Time from when this node knew that an egress IP has to move until it had announced it.", []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60})
 )
 
 // Metrics are the definitions of all metrics of egress SNAT.
-func Metrics() []extension.Metric { return exported.Definitions() }
+func Metrics() []extension.Metric { return tell.Metrics.Definitions() }
 
 // current is the Extension whose egress IPs are counted at a scrape.
 var current atomic.Pointer[Extension]
@@ -67,15 +64,14 @@ func registerMetrics(e *Extension) {
 }
 
 var register = sync.OnceFunc(func() {
-	exported.Register()
+	tell.Metrics.Register()
 	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{}, &fastCollector{})
 	takeTime.WithLabelValues()
-	cniUnconfirmed.WithLabelValues()
-	listWrites.WithLabelValues()
-	for _, family := range families { // so that the first increase is one
+	attach.ZeroMetrics()
+	for _, family := range cluster.Families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))
-		flowDeletions.WithLabelValues(string(family))
-		flowsUnbarred.WithLabelValues(string(family))
+		tell.FlowDeletions.WithLabelValues(string(family))
+		tell.FlowsUnbarred.WithLabelValues(string(family))
 		programmingLatency.WithLabelValues(string(family))
 	}
 })

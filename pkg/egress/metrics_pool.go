@@ -2,16 +2,18 @@ package egress
 
 import (
 	"k8s.io/component-base/metrics"
+
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 var (
-	poolMembersDesc = exported.GaugeDesc("pool_members",
+	poolMembersDesc = tell.Metrics.GaugeDesc("pool_members",
 		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool have the series; if it has none, all nodes do.", "state")
-	poolMajorityDesc = exported.GaugeDesc("pool_majority",
+	poolMajorityDesc = tell.Metrics.GaugeDesc("pool_majority",
 		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool have the series.")
-	poolUnheldDesc = exported.GaugeDesc("pool_unheld_addresses",
+	poolUnheldDesc = tell.Metrics.GaugeDesc("pool_unheld_addresses",
 		"Egress IPs that the pool is to hold and that no live node of it has, as far as this node knows.")
-	poolMovesDesc = exported.CounterDesc("pool_moves_total",
+	poolMovesDesc = tell.Metrics.CounterDesc("pool_moves_total",
 		"Egress IPs that this node took or released, by reason.", "reason")
 )
 

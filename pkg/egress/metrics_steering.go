@@ -6,23 +6,25 @@ import (
 
 	"k8s.io/component-base/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 var (
-	addressesDesc = exported.GaugeDesc("addresses",
+	addressesDesc = tell.Metrics.GaugeDesc("addresses",
 		"Egress IPs that Services claim in the whole cluster, by IP family and by where they are as far as this node knows: local, remote, lost or unclaimed.", "ip_family", "state")
-	lostDesc = exported.GaugeDesc("lost_address_timestamp_seconds",
+	lostDesc = tell.Metrics.GaugeDesc("lost_address_timestamp_seconds",
 		"Unix time since which the node that had the egress IP is lost. Only lost egress IPs have series.", "egress_ip", "holder")
-	conflictDesc = exported.GaugeDesc("address_holders",
+	conflictDesc = tell.Metrics.GaugeDesc("address_holders",
 		"Nodes that have the egress IP at the same time. Only egress IPs on more than one node have series.", "egress_ip")
-	faultDesc = exported.GaugeDesc("steering_fault",
+	faultDesc = tell.Metrics.GaugeDesc("steering_fault",
 		"1 if something keeps packets from being sent to the nodes that have their egress IPs, or nodes from telling each other where these are, else 0, by reason. No series where steering was switched off.", "reason")
-	dropsDesc = exported.CounterDesc("dropped_packets_total",
+	dropsDesc = tell.Metrics.CounterDesc("dropped_packets_total",
 		"Packets that were dropped on this node because they would have left a bound pod under another address than its egress IP, or were forged, by IP family and reason.", "ip_family", "reason")
-	announcementsDesc = exported.CounterDesc("announcements_total",
+	announcementsDesc = tell.Metrics.CounterDesc("announcements_total",
 		"Datagrams by which nodes tell each other directly which egress IPs they hold, by result: sent, failed to be sent, or received and accepted, outdated, foreign (not from the address of the Node that it names), unauthenticated (not signed with a key that we have) or unreadable.", "result")
 )
 
@@ -61,7 +63,7 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 	e.pool.collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.CounterValue, value, labels...)
 	})
-	for _, family := range families {
+	for _, family := range cluster.Families {
 		counts := map[string]int{}
 		for _, a := range e.steerer.addresses(family) {
 			counts[a.State]++

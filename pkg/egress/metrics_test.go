@@ -55,7 +55,7 @@ func observed(t *testing.T, m metrics.ObserverMetric) uint64 {
 
 // TestMetrics_WaitingForObjects: no other metric of egress SNAT tells of a node that never gets its objects.
 func TestMetrics_WaitingForObjects(t *testing.T) {
-	config := testConfig
+	config := nodeConfig
 	config.SyncPeriod = 7 * time.Second
 	e := New(t.Context(), config)
 	kinds := e.barrier.Missing()
@@ -78,7 +78,7 @@ func TestMetrics_WaitingForObjects(t *testing.T) {
 
 // TestMetrics_SyncResult: a sync counts with its result, and a failure for itself, too.
 func TestMetrics_SyncResult(t *testing.T) {
-	New(t.Context(), testConfig) // registers the metrics
+	New(t.Context(), nodeConfig) // registers the metrics
 	counts := func() [3]float64 {
 		failures, err := testutil.GetCounterMetricValue(syncFailures.WithLabelValues("IPv4"))
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kernel/natorder"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -26,10 +27,10 @@ func (e *Extension) followNeighbours() {
 	ticker := time.NewTicker(max(e.config.SyncPeriod/2, leastBetweenNeighbours))
 	defer ticker.Stop()
 	finders := map[v1.IPFamily]*natorder.Finder{}
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		finders[name] = e.natFinder(name)
 	}
-	marks, marksDue := &steering.MarkUsers{Mask: e.config.Steering.Kernel.MarkMask}, time.Time{}
+	marks, marksDue := &steering.MarkUsers{Mask: e.config.Ways.Kernel.MarkMask}, time.Time{}
 	for {
 		for name, finder := range finders {
 			e.findEarlierNAT(name, finder)

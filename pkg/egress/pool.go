@@ -14,24 +14,20 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// Pool is where this program puts egress IPs by itself.
-type Pool struct {
-	// Networks are those of the egress IPs that it puts on nodes; none if it puts none.
-	Networks []netip.Prefix
-	// Nodes selects the nodes that it puts them on, Port is where these speak to each other.
-	Nodes labels.Selector
-	Port  uint16
-	// Former is a label of Nodes that are selected as well; empty for none.
-	Former string
+// Membership is how this node takes part in the pool.
+type Membership struct {
+	// Port is where nodes of the pool speak to each other.
+	Port uint16
 	// DrainFile is there as long as this node is drained; also after a restart, not after a reboot.
 	DrainFile string
 }
@@ -39,15 +35,30 @@ type Pool struct {
 // poolNode is this node's part in the pool. Its methods may be called by several goroutines; those of a nil one do
 // nothing.
 type poolNode struct {
-	extension *Extension
-	logger    klog.Logger
-	ctx       context.Context
+	config *Config
+	state  *cluster.State
+	// steerer is that of the node; set before the first sync.
+	steerer *steerer
+	running *sync.WaitGroup
+	logger  klog.Logger
+	ctx     context.Context
+	// event tells something about this node, once.
+	event func(reason plan.Reason, note string)
+	// changed asks for a sync, await waits for one of an IP family that begins after the call.
+	changed func(changed bool, at time.Time)
+	await   func(ctx context.Context, family v1.IPFamily)
+	// reserved are the addresses that a load balancer has, keys those of this moment, and errNoKey why there are none.
+	reserved func() map[netip.Addr]bool
+	keys     func() holders.Keys
+	errNoKey func() error
+	// missing are the kinds of objects that are waited for.
+	missing func() []string
 
 	mu sync.Mutex
 	// nodes are those that are in the pool, former those that are by its former label alone.
 	nodes, former map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
-	wanted map[v1.IPFamily]wanted
+	wanted map[v1.IPFamily]cluster.Grants
 	// stopKeeping ends what keeps the addresses of an earlier process, and waits for that.
 	stopKeeping func()
 	// runner is nil as long as this node has had no part in the pool.
@@ -71,13 +82,6 @@ type poolNode struct {
 	warned struct{ networks, unable, labels, shared []string }
 }
 
-// wanted are the addresses that a revision of a family's plan grants.
-type wanted struct {
-	addresses map[netip.Addr]bool
-	siblings  map[netip.Addr][]netip.Addr
-	revision  uint64
-}
-
 // toldPool is what a runner was told last.
 type toldPool struct {
 	addresses map[string]netip.Addr
@@ -89,12 +93,22 @@ type toldPool struct {
 
 // newPoolNode returns the part of an Extension's node; nil if there is no pool.
 func newPoolNode(ctx context.Context, e *Extension) *poolNode {
-	if len(e.config.Pool.Networks) == 0 || e.config.Steering.off() {
+	if len(e.config.Pool.Networks) == 0 || e.config.Steering.Off() {
 		return nil
 	}
 	p := &poolNode{
-		extension: e, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
-		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]wanted{}, moves: map[pool.Reason]int{},
+		config: &e.config, state: e.state, running: &e.running, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {},
+		event:   func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
+		changed: e.changed,
+		await: func(ctx context.Context, family v1.IPFamily) {
+			if f := e.families[family]; f != nil {
+				_ = f.loop.Await(ctx)
+			}
+		},
+		reserved: func() map[netip.Addr]bool { return e.balancer.reserved() },
+		keys:     e.keys.ring.For("pool"), errNoKey: e.errNoKey,
+		missing: func() []string { return e.barrier.Missing() },
+		nodes:   map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
 		handing: map[int][]netip.Addr{}, left: map[netip.Addr]time.Time{},
 	}
 	for why := range pool.Reasons() {
@@ -109,9 +123,9 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 func (p *poolNode) keep() {
 	ctx, stop := context.WithCancel(p.ctx)
 	ended := make(chan struct{})
-	p.extension.running.Go(func() {
+	p.running.Go(func() {
 		defer close(ended)
-		pool.Keep(ctx, p.extension.config.Pool.Networks, steering.Device)
+		pool.Keep(ctx, p.config.Pool.Networks, steering.Device)
 	})
 	p.stopKeeping = func() { stop(); <-ended }
 }
@@ -121,8 +135,8 @@ func (p *poolNode) setNode(node *v1.Node) (changed bool) {
 	if p == nil {
 		return false
 	}
-	pool := p.extension.config.Pool
-	return p.setInPool(node.Name, pool.selects(node.Labels), pool.selectsByFormer(node.Labels))
+	pool := p.config.Pool
+	return p.setInPool(node.Name, pool.Selects(node.Labels), pool.SelectsByFormer(node.Labels))
 }
 
 // deleteNode forgets a Node, and tells whether it was in the pool.
@@ -152,20 +166,20 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	if p == nil {
 		return
 	}
-	s := p.extension.steerer
-	judged := s.state.judgedNodes(s.outer)
+	s := p.steerer
+	judged := s.state.JudgedNodes(s.outer)
 	p.mu.Lock()
 	defer p.unlock()
 	addresses := p.owned(judged)
-	if granted := s.state.granted(family, p.extension.config.Pool.Networks, p.wanted[family].revision); granted.addresses != nil {
+	if granted := s.state.Granted(family, p.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
 		p.wanted[family] = granted
 	}
-	if len(p.wanted) < len(families) {
+	if len(p.wanted) < len(cluster.Families) {
 		return
 	}
 	p.noteLeft(time.Now())
 	p.warnOfLabels()
-	self := p.extension.config.NodeName
+	self := p.config.NodeName
 	if p.runner == nil && p.hasKey() && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
 		p.start()
 	}
@@ -178,10 +192,10 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		assignable = wanted
 	}
 	// The plan of this sync was made before.
-	p.extension.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
+	p.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
 	p.runner.Tell(s.epochs(wanted))
 	nodes := slices.Sorted(maps.Keys(p.nodes))
-	zones := s.state.zonesOf(nodes)
+	zones := s.state.ZonesOf(nodes)
 	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(zones, p.told.zones) || !maps.Equal(addresses, p.told.addresses) {
 		p.runner.SetNodes(addresses, nodes, zones)
 	}
@@ -195,21 +209,21 @@ func (p *poolNode) sync(family v1.IPFamily) {
 // owned are the addresses at which the pool speaks with nodes, each with one alone: a node says itself which one it has, and is not
 // to silence another one. What nodes share is this one's; or that of the node that has had it since this process took part in the
 // pool; or the oldest node's. The lock must be held.
-func (p *poolNode) owned(judged *judgedNodes) map[string]netip.Addr {
-	owners, self := maps.Clone(judged.oldest), p.extension.config.NodeName
+func (p *poolNode) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
+	owners, self := maps.Clone(judged.Oldest), p.config.NodeName
 	for name, ip := range p.told.addresses {
-		if judged.primary[name] == ip {
+		if judged.Primary[name] == ip {
 			owners[ip] = name
 		}
 	}
-	if ip, has := judged.primary[self]; has {
+	if ip, has := judged.Primary[self]; has {
 		owners[ip] = self
 	}
 	owned := make(map[string]netip.Addr, len(owners))
 	for ip, name := range owners {
 		owned[name] = ip
 	}
-	p.warnOfShared(judged.primary, owners)
+	p.warnOfShared(judged.Primary, owners)
 	return owned
 }
 
@@ -217,10 +231,10 @@ func (p *poolNode) owned(judged *judgedNodes) map[string]netip.Addr {
 // lock must be held.
 func (p *poolNode) allWanted() (all map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
 	all, siblings = map[netip.Addr]bool{}, map[netip.Addr][]netip.Addr{}
-	reserved := p.extension.balancer.reserved()
+	reserved := p.reserved()
 	for _, of := range p.wanted {
-		maps.Copy(all, of.addresses)
-		maps.Copy(siblings, of.siblings)
+		maps.Copy(all, of.Addresses)
+		maps.Copy(siblings, of.Siblings)
 	}
 	maps.DeleteFunc(all, func(ip netip.Addr, _ bool) bool { return reserved[ip] })
 	return all, siblings
@@ -233,39 +247,35 @@ func (p *poolNode) leftovers() bool {
 		return false
 	}
 	p.looked = true
-	return pool.HasAddresses(p.extension.config.Pool.Networks)
+	return pool.HasAddresses(p.config.Pool.Networks)
 }
 
-// keys returns what returns the keys of this moment for the pool.
-func (p *poolNode) keys() func() holders.Keys { return p.extension.keys.ring.For("pool") }
-
 // hasKey tells whether there is one. Until then addresses stay where they are: nobody would know who speaks.
-func (p *poolNode) hasKey() bool { return len(p.keys()()) > 0 }
+func (p *poolNode) hasKey() bool { return len(p.keys()) > 0 }
 
 // start begins to take part. The lock must be held.
 func (p *poolNode) start() {
-	e := p.extension
 	p.stopKeeping()
-	handovers, err := e.startHandovers(p.ctx)
+	handovers, err := p.startHandovers()
 	if p.handovers = handovers; err != nil {
 		p.later(func() {
 			p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
 		})
 	}
 	p.runner = pool.NewRunner(pool.Config{
-		NodeName: e.config.NodeName, Port: e.config.Pool.Port, Keys: p.keys(),
-		Networks: e.config.Pool.Networks, Ignored: steering.Device,
+		NodeName: p.config.NodeName, Port: p.config.Membership.Port, Keys: p.keys,
+		Networks: p.config.Pool.Networks, Ignored: steering.Device,
 		Handover: err == nil,
 		Moved:    p.moved,
-		Changed:  func() { e.changed(true, time.Now()) },
+		Changed:  func() { p.changed(true, time.Now()) },
 	})
 	if p.isDrained() {
 		p.later(func() {
-			p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", e.config.Pool.DrainFile)
+			p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.Membership.DrainFile)
 		})
 		p.runner.Tell(pool.Drain{Now: true})
 	}
-	e.running.Go(func() { p.runner.Run(p.ctx) })
+	p.running.Go(func() { p.runner.Run(p.ctx) })
 }
 
 // dueSince returns since when the part in the pool has not come to something that it has to do; zero if there is nothing.
@@ -284,7 +294,7 @@ func (p *poolNode) dueSince() time.Time {
 
 // isDrained tells whether this node is drained until somebody says otherwise.
 func (p *poolNode) isDrained() bool {
-	_, err := os.Stat(p.extension.config.Pool.DrainFile)
+	_, err := os.Stat(p.config.Membership.DrainFile)
 	return err == nil
 }
 
@@ -316,30 +326,6 @@ func (p *poolNode) stay() {
 		})
 		p.runner.Tell(pool.Drain{Now: p.isDrained()})
 	}
-}
-
-// granted returns the egress IPs in these networks that the plan of a family grants; nothing if they are those of this revision of it.
-func (s *state) granted(family v1.IPFamily, networks []netip.Prefix, known uint64) (granted wanted) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	planner := s.planners[family]
-	if granted.revision = planner.Revision(); granted.revision == 0 || granted.revision != known {
-		granted.addresses, granted.siblings = planner.Granted(networks)
-	}
-	return granted
-}
-
-// zonesOf returns those of nodes, as far as they are known.
-func (s *state) zonesOf(nodes []string) map[string]string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	zones := map[string]string{}
-	for _, name := range nodes {
-		if zone := s.zone(name); zone != "" {
-			zones[name] = zone
-		}
-	}
-	return zones
 }
 
 // epochs returns those that are known of addresses.
@@ -389,14 +375,14 @@ func (p *poolNode) moved(moves []pool.Move) {
 	}
 	p.passOn(former)
 	if len(took.Addresses) > 0 {
-		p.extension.steerer.apply(took)
+		p.steerer.apply(took)
 	}
 	if len(handedOver) > 0 {
 		p.handOver(handedOver)
 	}
 	if len(released) > 0 {
 		go p.leaveTo(released) // a node that was drained until now may be passed packets all the same
-		p.extension.steerer.apply(holders.Released{Addresses: released})
+		p.steerer.apply(holders.Released{Addresses: released})
 	}
 	p.awaitRules(abrupt, ruleTime)
 	p.tell(moves)
@@ -429,7 +415,7 @@ func (p *poolNode) tell(moves []pool.Move) {
 		if o.from != "" {
 			from = " from " + o.from
 		}
-		p.extension.events.tell("EgressIPMoved", fmt.Sprintf("This node has taken egress IPs%s, because %s: %s", from, o.why.Because(), listed(addresses)))
+		p.event("EgressIPMoved", fmt.Sprintf("This node has taken egress IPs%s, because %s: %s", from, o.why.Because(), listed(addresses)))
 	}
 }
 
@@ -453,7 +439,7 @@ const (
 )
 
 // troubles returns what is wrong with addresses of the pool that this node has to tell of.
-func (p *poolNode) troubles() map[netip.Addr]trouble {
+func (p *poolNode) troubles() map[netip.Addr]tell.Trouble {
 	if wanted := p.empty(); wanted != nil {
 		return p.emptyTroubles(wanted)
 	}
@@ -461,10 +447,10 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 	if !known || len(status.Members) == 0 {
 		return nil
 	}
-	troubles, now := map[netip.Addr]trouble{}, time.Now()
+	troubles, now := map[netip.Addr]tell.Trouble{}, time.Now()
 	for ip, other := range status.Members[0].Claims {
 		if since, unheld := status.Unheld[ip]; other != "" && unheld && status.Lost[ip] == "" && now.Sub(since) > time.Second {
-			troubles[ip] = trouble{reason: addressInUse, own: true, note: fmt.Sprintf("%s is in use by another host, %s, so it is on no node, and pods that use it get no answers. Remove it there; a node takes it then.", ip, other)}
+			troubles[ip] = tell.Trouble{Reason: addressInUse, Own: true, Note: fmt.Sprintf("%s is in use by another host, %s, so it is on no node, and pods that use it get no answers. Remove it there; a node takes it then.", ip, other)}
 		}
 	}
 	if !status.Tells {
@@ -472,9 +458,9 @@ func (p *poolNode) troubles() map[netip.Addr]trouble {
 	}
 	for ip, since := range status.Unheld {
 		if able, why := status.Objections[ip].Able(); !able && now.Sub(since) > settled {
-			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
+			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
 		} else if !status.Majority && now.Sub(since) > settled {
-			troubles[ip] = trouble{reason: addressUnplaced, own: true, note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.extension.config.NodeName, status.Votes, status.Of)}
+			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.config.NodeName, status.Votes, status.Of)}
 		}
 	}
 	return troubles
@@ -502,7 +488,7 @@ func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.wanted) < len(families) || len(p.nodes) > 0 {
+	if len(p.wanted) < len(cluster.Families) || len(p.nodes) > 0 {
 		return nil
 	}
 	wanted, _ = p.allWanted()
@@ -510,10 +496,10 @@ func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 }
 
 // emptyTroubles are those of addresses for which there is no node. All nodes of the cluster know.
-func (p *poolNode) emptyTroubles(wanted map[netip.Addr]bool) map[netip.Addr]trouble {
-	troubles := map[netip.Addr]trouble{}
+func (p *poolNode) emptyTroubles(wanted map[netip.Addr]bool) map[netip.Addr]tell.Trouble {
+	troubles := map[netip.Addr]tell.Trouble{}
 	for ip := range wanted {
-		troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.extension.config.Pool.Nodes)}
+		troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.config.Pool.Nodes)}
 	}
 	return troubles
 }
@@ -535,7 +521,7 @@ func (p *poolNode) status() (status pool.Status, known bool) {
 // Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
 // remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
 func (e *Extension) Drain(now, remember bool) error {
-	file := e.config.Pool.DrainFile
+	file := e.config.Membership.DrainFile
 	switch _, err := e.Pool(); {
 	case err != nil:
 		return err
@@ -577,19 +563,19 @@ func (e *Extension) Pool() (pool.Status, error) {
 
 // absence returns why this node has no part in the pool.
 func (p *poolNode) absence() error {
-	self := p.extension.config.NodeName
+	self := p.config.NodeName
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case len(p.wanted) < len(families):
-		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.extension.barrier.Missing(), ", "))
+	case len(p.wanted) < len(cluster.Families):
+		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.missing(), ", "))
 	case !p.nodes[self]:
-		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.extension.config.Pool.Nodes)
+		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.config.Pool.Nodes)
 	}
 	if !p.hasKey() {
-		return p.extension.errNoKey()
+		return p.errNoKey()
 	}
-	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP that counts for %s, in which the nodes reach each other", p.extension.steerer.outer)
+	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP that counts for %s, in which the nodes reach each other", p.steerer.outer)
 }
 
 // moveCounts returns how many addresses this node took or released, by why.

@@ -21,9 +21,11 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
@@ -31,19 +33,20 @@ import (
 type poolTest struct {
 	*steered
 	*poolNode
+	extension *Extension
 }
 
 func newPoolTest(t *testing.T) poolTest {
 	t.Helper()
 	s := newSteered(t, holders.Auto)
-	config := s.state.config
-	config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
-	e := &Extension{config: config, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
+	s.state.Config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
+	config := s.state.Config
+	e := &Extension{config: Config{Config: config}, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
 		keys: &nodeKeys{ring: holders.NewKeyring(nil)}}
-	e.events = newEventRecorder(s.logger, config, s.state)
+	e.events = tell.NewEventRecorder(s.logger, config, s.state)
 	p := newPoolNode(t.Context(), e)
-	s.pool, e.pool = p, p
-	return poolTest{s, p}
+	p.steerer, e.pool = s.steerer, p
+	return poolTest{s, p, e}
 }
 
 // label has a node be in the pool, or not.
@@ -66,20 +69,20 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 		p.collect(add, add)
 		return all
 	}
-	p.wanted[v1.IPv4Protocol] = wanted{addresses: map[netip.Addr]bool{egressIP: true}}
-	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
+	p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
+	if got := p.steered.troubles(p.poolNode.troubles()); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("before all objects are known: troubles %v, series %v; want none", got, series())
 	}
-	p.wanted[v1.IPv6Protocol] = wanted{}
-	got := p.steerer.troubles()[web]
-	if len(got) != 1 || got[0].reason != addressUnplaced || got[0].own || !strings.Contains(got[0].note, `no Node matches "pool=yes"`) {
+	p.wanted[v1.IPv6Protocol] = cluster.Grants{}
+	got := p.steered.troubles(p.poolNode.troubles())[web]
+	if len(got) != 1 || got[0].Reason != addressUnplaced || got[0].Own || !strings.Contains(got[0].Note, `no Node matches "pool=yes"`) {
 		t.Errorf("no node is in the pool: %v", got)
 	}
 	if n := len(series()); n != 3 {
 		t.Errorf("no node is in the pool: series %v, want members live and dead, and unheld addresses", series())
 	}
 	p.label("node-b", true)
-	if got := p.steerer.troubles(); len(got) > 0 || len(series()) > 0 {
+	if got := p.steered.troubles(p.poolNode.troubles()); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("another node is in the pool: troubles %v, series %v; want none", got, series())
 	}
 }
@@ -95,7 +98,7 @@ func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
 	}
 	e.barrier = extension.NewBarrier("Leases")
 	expect("it waits for objects of the API server (Leases)")
-	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = wanted{}, wanted{}
+	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = cluster.Grants{}, cluster.Grants{}
 	expect(`its Node does not match "pool=yes"`)
 	p.label("node-a", true)
 	expect("origin-node-keys is not read yet")
@@ -142,11 +145,9 @@ func TestPoolNode_OneEventForMoves(t *testing.T) {
 		ip = ip.Next()
 	}
 	moves = append(moves, pool.Move{Address: ip, Taken: true, Epoch: 2, Why: pool.Unheld})
-	p.tell(moves)
 	var notes []string
-	for w, found := p.extension.events.nextNews(); found; w, found = p.extension.events.nextNews() {
-		notes = append(notes, w.note)
-	}
+	p.event = func(_ plan.Reason, note string) { notes = append(notes, note) }
+	p.tell(moves)
 	slices.Sort(notes)
 	if len(notes) != 2 || !strings.Contains(notes[1], "because no node had it: 203.0.113.200") ||
 		!strings.Contains(notes[0], "from node-b") || !strings.Contains(notes[0], "203.0.113.1, 203.0.113.2, ") || !strings.HasSuffix(notes[0], "203.0.113.20 and 179 more") {
@@ -167,10 +168,10 @@ func TestCannotHold_SaysWhy(t *testing.T) {
 }
 
 func TestState_PoolInsideTheCluster(t *testing.T) {
-	s := newState(Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
-	s.setServiceCIDRs([]string{"172.30.0.0/16"})
+	s := cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
+	s.SetServiceCIDRs([]string{"172.30.0.0/16"})
 	pools := []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("172.30.1.0/28")}
-	if diff := cmp.Diff([]string{"172.30.1.0/28 overlaps 172.30.0.0/16"}, s.inside(pools)); diff != "" {
+	if diff := cmp.Diff([]string{"172.30.1.0/28 overlaps 172.30.0.0/16"}, s.Inside(pools)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -179,7 +180,7 @@ func TestState_PoolInsideTheCluster(t *testing.T) {
 func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
 	p := newPoolTest(t)
 	e := p.extension
-	e.config.Pool.DrainFile = filepath.Join(t.TempDir(), "drained")
+	e.config.Membership.DrainFile = filepath.Join(t.TempDir(), "drained")
 	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
 	for _, step := range []struct{ now, remember, want bool }{
 		{now: true, want: false}, {now: true, remember: true, want: true}, {now: true, want: true}, {now: false, want: false},
@@ -238,16 +239,16 @@ func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoolTest(t)
-			p.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
+			p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
 			fake := &fakeHandover{before: func() {
-				if h := p.steerer.directory.Holder(egressIP, time.Now()); h.State == holders.Local {
+				if h := p.steered.steerer.directory.Holder(egressIP, time.Now()); h.State == holders.Local {
 					t.Error("nodes are told of it before it is passed on")
 				}
 			}}
 			p.handovers = handovers{v1.IPv4Protocol: fake}
 			test.move.Address, test.move.Taken, test.move.Epoch = egressIP, true, 2
 			p.moved([]pool.Move{test.move})
-			if h := p.steerer.directory.Holder(egressIP, time.Now()); h.State != holders.Local {
+			if h := p.steered.steerer.directory.Holder(egressIP, time.Now()); h.State != holders.Local {
 				t.Errorf("it is not here: %+v", h)
 			}
 			if !maps.Equal(fake.passed, test.want) {
@@ -275,12 +276,12 @@ func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPoolTest(t)
-				p.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
+				p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
 				p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 				local := func() bool {
-					p.steerer.mu.Lock()
-					defer p.steerer.mu.Unlock()
-					return p.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local
+					p.steered.steerer.mu.Lock()
+					defer p.steered.steerer.mu.Unlock()
+					return p.steered.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local
 				}
 				fake := &fakeHandover{before: func() {}}
 				p.handovers = handovers{v1.IPv4Protocol: fake}
@@ -308,7 +309,7 @@ func (p poolTest) rules(takes time.Duration) (synced *atomic.Int32) {
 	synced = &atomic.Int32{}
 	f := &family{loop: extension.NewLoop(time.Millisecond, time.Hour)}
 	p.extension.families[v1.IPv4Protocol] = f
-	p.changed = func() { p.extension.changed(true, time.Now()) }
+	p.steered.changed = func() { p.extension.changed(true, time.Now()) }
 	ctx, stop := context.WithCancel(p.ctx)
 	ended := make(chan struct{})
 	p.Cleanup(func() { stop(); <-ended })
@@ -340,7 +341,7 @@ func TestPoolNode_WaitsForItsRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPoolTest(t)
-				p.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
+				p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
 				p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
 				p.rules(test.takes)
 				time.Sleep(2 * time.Second) // the first sync
@@ -360,7 +361,7 @@ func TestPoolNode_WaitsForItsRules(t *testing.T) {
 func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
-		p.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
+		p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
 		p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
 		synced := p.rules(100 * time.Millisecond)
 		time.Sleep(time.Second)
@@ -392,7 +393,7 @@ func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
 func TestPoolNode_LooksAtEachNodeOnce(t *testing.T) {
 	p := newPoolTest(t)
 	looks := 0
-	p.steerer.adjacent = func(_, _ netip.Addr) error { looks++; return nil }
+	p.steered.steerer.adjacent = func(_, _ netip.Addr) error { looks++; return nil }
 	fake := &fakeHandover{before: func() {}}
 	p.handovers = handovers{v1.IPv4Protocol: fake}
 	var moves []pool.Move
@@ -416,8 +417,8 @@ func TestPoolNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
 		{here, true}, {holders.HandingOver{Addresses: here.Addresses, Number: 1}, true}, {holders.OwnAddresses{}, true},
 		{holders.HandedOver{Addresses: here.Addresses, Number: 1}, false},
 	} {
-		if p.apply(step.event); p.state.placement.Held[egressIP] != step.want {
-			t.Errorf("after %+v it plans for %v, want that of %s: %v", step.event, p.state.placement.Held, egressIP, step.want)
+		if p.apply(step.event); p.plansFor()[egressIP] != step.want {
+			t.Errorf("after %+v it plans for %v, want that of %s: %v", step.event, p.plansFor(), egressIP, step.want)
 		}
 	}
 }
@@ -457,11 +458,11 @@ func TestPoolNode_AddressOfAnother(t *testing.T) {
 			set := func(name, ip string, age int) {
 				n := node(name, ip, v1.ConditionTrue)
 				n.Labels, n.CreationTimestamp = map[string]string{"pool": "yes"}, metav1.Unix(int64(1000-age), 0)
-				p.state.setNode(n)
+				p.state.SetNode(n)
 				p.poolNode.setNode(n)
 			}
 			sync := func() {
-				for _, family := range families {
+				for _, family := range cluster.Families {
 					p.sync(family)
 				}
 			}

@@ -53,7 +53,7 @@ func (e *Extension) poolStatus(s pool.Status) status.Pool {
 func (p *poolNode) standing() func(ip netip.Addr) *status.AddressPool {
 	s, known := p.status()
 	return func(ip netip.Addr) *status.AddressPool {
-		if !known || !p.extension.config.Pool.has(ip) {
+		if !known || !p.config.Pool.Has(ip) {
 			return nil
 		}
 		result := &status.AddressPool{Votes: s.Votes, Of: s.Of}

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 // later has something logged when the lock, which must be held, is released by [poolNode.unlock]: nobody logs under it.
@@ -26,10 +28,10 @@ func (p *poolNode) unlock() {
 
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
 func (p *poolNode) warn(wanted map[netip.Addr]bool) {
-	p.warnOf(&p.warned.networks, p.extension.state.inside(p.extension.config.Pool.Networks),
+	p.warnOf(&p.warned.networks, p.state.Inside(p.config.Pool.Networks),
 		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
 	var unable []string
-	if status := p.runner.Status(); p.nodes[p.extension.config.NodeName] && len(status.Members) > 0 {
+	if status := p.runner.Status(); p.nodes[p.config.NodeName] && len(status.Members) > 0 {
 		unable = cannotHold(status.Members[0].Networks, slices.SortedFunc(maps.Keys(wanted), netip.Addr.Compare))
 	}
 	p.warnOf(&p.warned.unable, unable,
@@ -39,7 +41,7 @@ func (p *poolNode) warn(wanted map[netip.Addr]bool) {
 // warnOfLabels logs which nodes are in the pool by its former label alone, when that changes. The lock must be held.
 func (p *poolNode) warnOfLabels() {
 	p.warnOf(&p.warned.labels, slices.Sorted(maps.Keys(p.former)),
-		"Nodes get egress IPs by the label "+FormerPoolLabel+", which their kubelets may write; give them the label "+PoolLabel+" instead", "All nodes of the pool have the label "+PoolLabel+" now")
+		"Nodes get egress IPs by the label "+cluster.FormerPoolLabel+", which their kubelets may write; give them the label "+cluster.PoolLabel+" instead", "All nodes of the pool have the label "+cluster.PoolLabel+" now")
 }
 
 // warnOfShared logs which nodes of the pool are not spoken with because another one owns their address, when that changes. The lock
@@ -69,10 +71,10 @@ func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) 
 
 // noteLeft notes which addresses the pool leaves to a load balancer although no node has them. The lock must be held.
 func (p *poolNode) noteLeft(now time.Time) {
-	reserved, unclaimed := p.extension.balancer.reserved(), map[netip.Addr]time.Time{}
+	reserved, unclaimed := p.reserved(), map[netip.Addr]time.Time{}
 	for _, of := range p.wanted {
-		for ip := range of.addresses {
-			if !reserved[ip] || !p.extension.steerer.isUnclaimed(ip, now) {
+		for ip := range of.Addresses {
+			if !reserved[ip] || !p.steerer.isUnclaimed(ip, now) {
 				continue
 			}
 			if unclaimed[ip] = now; !p.left[ip].IsZero() {
@@ -84,33 +86,19 @@ func (p *poolNode) noteLeft(now time.Time) {
 }
 
 // leftTroubles are those of addresses that are left to a load balancer, which does not announce them. All nodes of the cluster know.
-func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]trouble {
+func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	troubles := map[netip.Addr]trouble{}
+	troubles := map[netip.Addr]tell.Trouble{}
 	for ip, since := range p.left {
 		if now.Sub(since) > settled {
-			troubles[ip] = trouble{reason: addressUnplaced, note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
+			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
 		}
 	}
 	return troubles
-}
-
-// inside returns in words which networks overlap those of the cluster.
-func (s *state) inside(networks []netip.Prefix) (overlaps []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, cidr := range slices.Concat(s.config.ClusterCIDRs, s.network.clusterCIDRs, s.serviceCIDRs, s.network.serviceCIDRs) {
-		for _, network := range networks {
-			if text := fmt.Sprintf("%s overlaps %s", network, cidr); network.Overlaps(cidr) && !slices.Contains(overlaps, text) {
-				overlaps = append(overlaps, text)
-			}
-		}
-	}
-	return overlaps
 }
 
 // cannotHold returns in words which addresses a node with these subnets cannot hold.

@@ -11,8 +11,10 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
@@ -46,9 +48,9 @@ func (e *Extension) preparePortSecurity() {
 		return
 	}
 	e.ports = portsecurity.NewKeeper(portsecurity.Config{
-		Own: e.ownAddresses, Told: e.attacher.behind, Period: e.config.SyncPeriod / 2,
+		Own: e.ownAddresses, Told: e.attacher.Behind, Period: e.config.SyncPeriod / 2,
 		Changed: func() {
-			e.events.setTroubles(e.troubles())
+			e.events.SetTroubles(e.troubles())
 			e.statusChanged()
 		},
 		Placed: e.placed,
@@ -64,45 +66,32 @@ func (e *Extension) startPortSecurity() {
 
 // ownAddresses returns this node's addresses, by which other nodes reach it.
 func (e *Extension) ownAddresses() (own []netip.Addr) {
-	for _, name := range families {
-		if address := e.state.primary(e.config.NodeName, name); address.IsValid() {
+	for _, name := range cluster.Families {
+		if address := e.state.Primary(e.config.NodeName, name); address.IsValid() {
 			own = append(own, address)
 		}
 	}
 	return own
 }
 
-// behind returns what the CNI plugin has told of who is behind which interface.
-func (a *attacher) behind() (told []portsecurity.Told) {
-	if a == nil {
-		return nil
-	}
-	for _, attachment := range a.store.All() {
-		if attachment.Released.IsZero() && len(attachment.Interfaces) > 0 {
-			told = append(told, portsecurity.Told{Interfaces: attachment.Interfaces, Addresses: attachment.IPs})
-		}
-	}
-	return told
-}
-
 // guardSources returns when the sources of added bindings are checked, or when that has failed.
-func (f *family) guardSources(ctx context.Context, change kernel.Change) {
-	if ports := f.extension.ports; ports != nil {
+func (f *family) guardSources(ctx context.Context, ports *portsecurity.Keeper, change kernel.Change) {
+	if ports != nil {
 		f.unguarded = append(f.unguarded, change.Removed...)
 		ports.Bind(ctx, kernel.Family(f.name), change.Added, change.Networks.ClusterCIDRs)
 	}
 }
 
 // unguardSources has the sources of bindings not checked any more that have gone from the kernel.
-func (f *family) unguardSources(ctx context.Context) {
-	if ports := f.extension.ports; ports != nil {
+func (f *family) unguardSources(ctx context.Context, ports *portsecurity.Keeper) {
+	if ports != nil {
 		ports.Unbind(ctx, f.unguarded)
 		f.unguarded = nil
 	}
 }
 
 // portTroubles are what is wrong with the check of sources, for people.
-func (e *Extension) portTroubles() (faults []portFault, troubles []trouble) {
+func (e *Extension) portTroubles() (faults []portFault, troubles []tell.Trouble) {
 	var now portsecurity.Status
 	if e.ports != nil {
 		now = e.ports.Status()
@@ -110,9 +99,9 @@ func (e *Extension) portTroubles() (faults []portFault, troubles []trouble) {
 	return portTroubles(e.config.PortSecurity.Unavailable, now)
 }
 
-func portTroubles(unavailable error, now portsecurity.Status) (faults []portFault, troubles []trouble) {
+func portTroubles(unavailable error, now portsecurity.Status) (faults []portFault, troubles []tell.Trouble) {
 	add := func(fault portFault, reason plan.Reason, format string, args ...any) {
-		faults, troubles = append(faults, fault), append(troubles, trouble{reason: reason, note: fmt.Sprintf(format, args...)})
+		faults, troubles = append(faults, fault), append(troubles, tell.Trouble{Reason: reason, Note: fmt.Sprintf(format, args...)})
 	}
 	const unchecked = "other pods can use the addresses of this node's bound pods, because the sources of their packets are not checked: %v"
 	if unavailable != nil {
@@ -145,15 +134,7 @@ func (e *Extension) uncheckedPods(ctx context.Context) []netip.Addr {
 	if e.ports == nil {
 		return nil
 	}
-	return slices.DeleteFunc(e.ports.Unplaced(ctx), e.state.away)
-}
-
-// away tells whether a pod with an address runs on another node.
-func (s *state) away(address netip.Addr) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	home := s.planners[familyOf(address)].Home(address)
-	return home != "" && home != s.config.NodeName && !s.placement.InPodCIDR(address)
+	return slices.DeleteFunc(e.ports.Unplaced(ctx), e.state.Away)
 }
 
 // portPart is what a verification calls the check of sources, beside the IP families.
@@ -172,7 +153,7 @@ func (e *Extension) portDifferences(ctx context.Context) (lines []string, err er
 		}
 	}
 	for _, t := range troubles {
-		lines = append(lines, status.Warning+t.note)
+		lines = append(lines, status.Warning+t.Note)
 	}
 	for _, address := range e.uncheckedPods(ctx) {
 		lines = append(lines, fmt.Sprintf("%sother pods may be able to use the address of the bound pod %s, because it is not known behind which interface it is", status.Warning, address))
@@ -181,9 +162,9 @@ func (e *Extension) portDifferences(ctx context.Context) (lines []string, err er
 }
 
 var (
-	portFaultDesc = exported.GaugeDesc("port_security_fault",
+	portFaultDesc = tell.Metrics.GaugeDesc("port_security_fault",
 		"1 if other pods may use the address of a bound pod, or try to, else 0, by reason. No series where port security was switched off.", "reason")
-	uncheckedDesc = exported.GaugeDesc("port_security_unchecked_pods",
+	uncheckedDesc = tell.Metrics.GaugeDesc("port_security_unchecked_pods",
 		"Addresses of bound pods on this node of which it is not known behind which interface they are, by IP family.", "ip_family")
 )
 
@@ -209,14 +190,14 @@ func (*portCollector) CollectWithStability(collected chan<- metrics.Metric) {
 	}
 	unchecked := map[v1.IPFamily]int{}
 	for _, address := range e.uncheckedPods(e.ctx) {
-		unchecked[familyOf(address)]++
+		unchecked[cluster.FamilyOf(address)]++
 	}
 	drops, err := portsecurity.Drops(e.ctx)
 	if err != nil {
 		// Series that cannot be computed are omitted.
 		e.logger.V(2).Info("Cannot read the counters of packets with the address of another pod", "err", err)
 	}
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		gauge(uncheckedDesc, float64(unchecked[name]), string(name))
 		if packets, counted := drops[kernel.Family(name)]; counted {
 			collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(name), "spoofed")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -24,13 +25,13 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 		"switched off": {PortSecurity{}, false, map[string]float64{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := New(t.Context(), Config{NodeName: "node-a", PortSecurity: test.config})
+			e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a"}, PortSecurity: test.config})
 			e.preparePortSecurity()
 			e.faultsChanged()
 			var events []string
-			for _, w := range e.events.warnings[plan.Service{}] {
-				if w.about.Kind == "Node" && w.reason == "PodSourcesUnchecked" {
-					events = append(events, w.note)
+			for _, w := range e.events.Standing(plan.Service{}) {
+				if w.About.Kind == "Node" && w.Reason == "PodSourcesUnchecked" {
+					events = append(events, w.Note)
 				}
 			}
 			lines, err := e.portDifferences(t.Context())
@@ -71,13 +72,13 @@ func TestPortTroubles_Told(t *testing.T) {
 			[]string{"the pods behind a, b, c, d, e and 2 more interfaces can"}},
 	} {
 		faults, troubles := portTroubles(test.unavailable, test.status)
-		if !slices.Equal(faults, []portFault{test.fault}) || len(troubles) != 1 || troubles[0].reason != test.reason {
+		if !slices.Equal(faults, []portFault{test.fault}) || len(troubles) != 1 || troubles[0].Reason != test.reason {
 			t.Errorf("got %q, %v, want %s, %s", faults, troubles, test.fault, test.reason)
 			continue
 		}
 		for _, words := range test.words {
-			if !strings.Contains(troubles[0].note, words) {
-				t.Errorf("%s: %q is not in %q", test.fault, words, troubles[0].note)
+			if !strings.Contains(troubles[0].Note, words) {
+				t.Errorf("%s: %q is not in %q", test.fault, words, troubles[0].Note)
 			}
 		}
 	}

@@ -18,8 +18,8 @@ func (e *Extension) preferredWarnings(family v1.IPFamily) (warnings []string, er
 	if err != nil {
 		return nil, fmt.Errorf("look for preferred egress IPs: %w", err)
 	}
-	for _, ip := range e.state.egressIPs(family) {
-		if device, is := preferred[ip]; is && !e.state.isPrimary(ip) {
+	for _, ip := range e.state.EgressIPs(family) {
+		if device, is := preferred[ip]; is && !e.state.IsPrimary(ip) {
 			warnings = append(warnings, fmt.Sprintf("%sthe egress IP %s is on %s with a preferred lifetime, so MASQUERADE of other software may give it to pods that are not bound; run: ip addr change %s/128 dev %s preferred_lft 0",
 				status.Warning, ip, device, ip, device))
 		}

@@ -35,12 +35,12 @@ func (k *nodeKeys) state() (missing bool, failing error) {
 // shareKeys has this node share keys with the others, unless it has those of a file or needs none, and follows when there are
 // others.
 func (e *Extension) shareKeys(ctx context.Context, client kubernetes.Interface) {
-	if len(e.config.Steering.Keys) > 0 || e.steerer.announcer == nil && e.pool == nil {
+	if len(e.config.Ways.Keys) > 0 || e.steerer.announcer == nil && e.pool == nil {
 		return
 	}
 	// The file is read before anything is announced.
 	keeper := keys.New(ctx, keys.Config{
-		Client: client, Namespace: e.config.Steering.LeaseNamespace, File: e.config.Steering.KeptKeys,
+		Client: client, Namespace: e.config.Ways.LeaseNamespace, File: e.config.Ways.KeptKeys,
 		Ring: e.keys.ring, Explain: e.explain, Failing: e.keysFail,
 	})
 	e.running.Go(func() { keeper.Run(ctx) })
@@ -76,7 +76,7 @@ func (e *Extension) announcerFails(err error) {
 
 // faultsChanged tells people of the faults of steering.
 func (e *Extension) faultsChanged() {
-	e.events.setTroubles(e.troubles())
+	e.events.SetTroubles(e.troubles())
 	e.statusChanged()
 }
 
@@ -103,7 +103,7 @@ func (e *Extension) keyFaults() []fault {
 func (e *Extension) errNoKey() error {
 	_, err := e.keys.state()
 	if err == nil {
-		err = errors.New("the Secret " + e.config.Steering.LeaseNamespace + "/" + keys.SecretName + " is not read yet")
+		err = errors.New("the Secret " + e.config.Ways.LeaseNamespace + "/" + keys.SecretName + " is not read yet")
 	}
 	return fmt.Errorf("this node has no part in the pool yet: it has no key by which the other nodes know it: %w", err)
 }

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -28,7 +29,7 @@ func (e *Extension) Snapshot() status.Snapshot {
 		Ready:     summary.Ready,
 		Missing:   summary.Missing,
 		Families:  families,
-		Steering:  e.config.Steering.transport(),
+		Steering:  e.config.Transport(),
 		Addresses: e.addresses(families),
 		FastPath:  e.fastStatus(),
 
@@ -47,12 +48,12 @@ func (e *Extension) steeringProblems() (problems []string) {
 
 // familyStatus returns what the status says of each IP family: nothing before the first plan.
 func (e *Extension) familyStatus() (result []status.Family) {
-	for _, name := range families {
+	for _, name := range cluster.Families {
 		f := e.families[name]
 		if !f.planned.Load() {
 			return nil
 		}
-		in, place := e.state.input(name)
+		in, place := e.state.Input(name)
 		p, s := plan.Build(place.Of(in)), f.reconciler.Status()
 		told := status.Family{Family: string(name), Input: in, Plan: p, Scope: string(place.Scope), LastSync: s.LastSuccess, Backend: string(e.config.Backend)}
 		desired := p.Desired()
@@ -85,6 +86,9 @@ func (e *Extension) statusChanged() {
 	}
 }
 
+// pluginPart is what a verification calls the CNI plugin, beside the IP families.
+const pluginPart = "CNI plugin"
+
 // poolPart is the part of what Verify returns that is about this node's part in the pool.
 const poolPart = "pool"
 
@@ -95,7 +99,7 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 	for n := 1; ; n++ {
 		changed, due := e.Changed(), !e.Summary().DueSince.IsZero()
 		differences, agrees, err := e.compareWithKernel(ctx)
-		if warnings := e.pluginWarnings(ctx); err == nil && warnings != nil {
+		if warnings := e.attacher.Warnings(ctx); err == nil && warnings != nil {
 			differences[pluginPart] = warnings
 		}
 		if absence := e.pool.absent(); err == nil && absence != nil {

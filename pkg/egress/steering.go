@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
@@ -22,13 +23,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// Steering is how packets get to the nodes that hold their egress IPs.
-type Steering struct {
-	// Mode says what becomes of packets whose egress IP no node holds. Nothing is steered if it is
-	// [holders.Off] or empty.
-	Mode holders.Mode
-	// Unavailable is why this node steers nothing although it was asked to; nil otherwise.
-	Unavailable error
+// Ways is how packets get to the nodes that hold their egress IPs.
+type Ways struct {
 	// LeaseNamespace is where each node tells in a Lease which egress IPs it holds.
 	LeaseNamespace string
 	// MetalLBNamespace is MetalLB's own; nothing of MetalLB is followed if it is empty.
@@ -42,22 +38,30 @@ type Steering struct {
 	Kernel steering.Config
 }
 
-// off tells whether nothing is steered.
-func (s Steering) off() bool { return s.Mode == "" || s.Mode == holders.Off }
-
-// forKernel returns what the kernel's side needs; nil if nothing is steered.
-func (s Steering) forKernel() *steering.Config {
-	if s.off() {
+// kernelSteering returns what the kernel's side needs; nil if nothing is steered.
+func (c Config) kernelSteering() *steering.Config {
+	if c.Steering.Off() {
 		return nil
 	}
-	return &s.Kernel
+	return &c.Ways.Kernel
 }
+
+// Transport says for people how packets get to other nodes.
+func (c Config) Transport() string {
+	if c.Steering.Off() {
+		return string(holders.Off)
+	}
+	return string(c.Ways.Kernel.Transport)
+}
+
+// followsMetalLB tells whether what MetalLB announces counts.
+func (c Config) followsMetalLB() bool { return !c.Steering.Off() && c.Ways.MetalLBNamespace != "" }
 
 // steerer knows where the egress IPs of both IP families are, and has other nodes told which are
 // here. Its methods may be called by several goroutines; those of a nil steerer steer nothing.
 type steerer struct {
-	config Steering
-	state  *state
+	config Ways
+	state  *cluster.State
 	// outer is the IP family in which the nodes reach each other.
 	outer     v1.IPFamily
 	publisher *holders.Publisher
@@ -74,8 +78,6 @@ type steerer struct {
 	// be.
 	changed, wake, known func()
 
-	// pool is nil if this program puts no egress IPs on nodes.
-	pool    *poolNode
 	clashes *clashes
 
 	own ownAddresses
@@ -84,7 +86,7 @@ type steerer struct {
 	directory *holders.Directory
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
-	judged *judgedNodes
+	judged *cluster.JudgedNodes
 	// marked has which rules of others use bits of the mark.
 	marked []string
 	// failing has why Leases cannot be used, unannounced why nothing is announced directly.
@@ -121,11 +123,11 @@ type steerer struct {
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
 func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer {
-	if e.config.Steering.off() {
+	if e.config.Steering.Off() {
 		return nil
 	}
 	s := &steerer{
-		config:    e.config.Steering,
+		config:    e.config.Ways,
 		state:     e.state,
 		outer:     outer,
 		publisher: holders.NewPublisher(leases, e.config.NodeName),
@@ -137,7 +139,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		ask:       make(chan struct{}, 1),
 		changed:   func() { e.changed(true, time.Now()) },
 		wake:      e.wake,
-		known:     func() { e.known(leasesKind) },
+		known:     func() { e.known(cluster.LeasesKind) },
 		told:      map[string]holders.Reason{},
 		homed:     map[v1.IPFamily]homed{},
 		guarded:   map[v1.IPFamily]bool{},
@@ -166,12 +168,13 @@ func (e *Extension) announce(addresses []netip.Addr) {
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Steering.LeaseNamespace, Configuration: e.config.Published, Explain: e.explain, Failing: e.leasesFail}
+	leases := holders.Leases{Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published, Explain: e.explain, Failing: e.leasesFail}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}
 	ctx := klog.NewContext(e.ctx, e.logger)
-	if e.steerer.pool = e.pool; e.pool != nil {
+	if e.pool != nil {
+		e.pool.steerer = e.steerer
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
 	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.setOnInterfaces) })
@@ -183,8 +186,8 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 	if announcer := e.steerer.announcer; announcer != nil {
 		e.running.Go(func() { announcer.Run(ctx, e.steerer.apply) })
 	}
-	if e.config.Steering.Kernel.Transport == steering.Direct {
-		e.running.Go(func() { steering.WatchNeighbours(ctx, e.state.isPrimary, e.steerer.ask, e.steerer.setHardware) })
+	if e.config.Ways.Kernel.Transport == steering.Direct {
+		e.running.Go(func() { steering.WatchNeighbours(ctx, e.state.IsPrimary, e.steerer.ask, e.steerer.setHardware) })
 	}
 }
 
@@ -211,13 +214,13 @@ func (s *steerer) apply(event holders.Event) {
 		}) || changed
 		s.clashes.expect(here, came)
 	case holders.Chosen:
-		changed = s.state.setChoices(event.Node, event.Choices) || changed
-		if event.Node == s.state.config.NodeName && s.state.tellsOther(event.Choices) {
+		changed = s.state.SetChoices(event.Node, event.Choices) || changed
+		if event.Node == s.state.Config.NodeName && s.state.TellsOther(event.Choices) {
 			s.publisher.Rewrite()
 		}
 	case holders.LeaseDeleted:
-		changed = s.state.unlease(event.Node) || changed
-		if event.Node == s.state.config.NodeName && s.hasNode(event.Node) { // of one that is gone, the Lease goes with it
+		changed = s.state.Unlease(event.Node) || changed
+		if event.Node == s.state.Config.NodeName && s.hasNode(event.Node) { // of one that is gone, the Lease goes with it
 			s.publisher.Rewrite()
 		}
 	case holders.HandedOver:
@@ -249,7 +252,7 @@ func (s *steerer) setHeld(change func()) (changed bool) {
 	for ip := range s.directory.HandingOver() {
 		held[ip] = true
 	}
-	return s.state.setHeld(held)
+	return s.state.SetHeld(held)
 }
 
 // isUnclaimed tells whether no node has an address.
@@ -278,49 +281,32 @@ func (s *steerer) setNode(node *v1.Node) {
 	if s == nil {
 		return
 	}
-	if node.Name == s.state.config.NodeName {
+	if node.Name == s.state.Config.NodeName {
 		s.mu.Lock()
 		s.uid = node.UID
 		s.mu.Unlock()
 	}
-	event := s.state.nodeSeen(node, s.outer)
+	event := s.state.NodeSeen(node, s.outer)
 	s.mu.Lock()
 	s.seen[node.Name], s.judged = event, nil
 	s.mu.Unlock()
 	s.apply(event)
 }
 
-// nodeSeen returns what a Node says that setNode has taken, with the address of this IP family that counts.
-func (s *state) nodeSeen(node *v1.Node, outer v1.IPFamily) holders.NodeSeen {
-	return holders.NodeSeen{Name: node.Name, Ready: isReady(node), InternalIPs: valid(s.addressOf(node.Name, outer))}
-}
-
-// valid returns a list of an address; an empty one if it is invalid.
-func valid(ip netip.Addr) []netip.Addr {
-	if !ip.IsValid() {
-		return nil
-	}
-	return []netip.Addr{ip}
-}
-
-func isReady(node *v1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
-		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
-	})
-}
-
 // readdress tells the directory of nodes whose address counts now, or no longer, because of another object than their Node. The
 // lock must be held.
 func (s *steerer) readdress(now time.Time) {
-	judged := s.state.judgedNodes(s.outer)
+	judged := s.state.JudgedNodes(s.outer)
 	if judged == s.judged {
 		return // as mostly
 	}
 	s.judged = judged
 	for name, event := range s.seen {
-		address := judged.primary[name]
+		address := judged.Primary[name]
 		if known := event.InternalIPs; len(known) == 0 && address.IsValid() || len(known) > 0 && known[0] != address {
-			event.InternalIPs = valid(address)
+			if event.InternalIPs = nil; address.IsValid() {
+				event.InternalIPs = []netip.Addr{address}
+			}
 			s.seen[name] = event
 			s.directory.Apply(event, now)
 		}
@@ -366,7 +352,7 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	differs = s.noteClaims(now)
 	result = s.steeringAt(family, now)
 	if s.announcer != nil {
-		s.announcer.SetNodes(result.Self, s.state.primaries(s.outer))
+		s.announcer.SetNodes(result.Self, s.state.Primaries(s.outer))
 	}
 	s.publishAgain()
 	s.wakeAt = s.directory.Wake(now)
@@ -382,11 +368,11 @@ const arrival = 5 * time.Second
 
 // expectNew notes which egress IPs of a family are new, and which ones are not any more. The lock must be held.
 func (s *steerer) expectNew(family v1.IPFamily, now time.Time) {
-	if s.config.Mode != holders.Required {
+	if s.state.Config.Steering.Mode != holders.Required {
 		return // no node is needed
 	}
 	maps.DeleteFunc(s.coming, func(_ netip.Addr, until time.Time) bool { return !until.After(now) })
-	claimed := s.state.egressIPs(family)
+	claimed := s.state.EgressIPs(family)
 	for _, ip := range claimed {
 		if _, known := slices.BinarySearchFunc(s.claimed[family], ip, netip.Addr.Compare); !known {
 			s.coming[ip] = now.Add(arrival)
@@ -398,7 +384,7 @@ func (s *steerer) expectNew(family v1.IPFamily, now time.Time) {
 // noteClaims tells the directory which addresses are claimed, if these are others than before, and whether an answer has changed.
 // The lock must be held.
 func (s *steerer) noteClaims(now time.Time) (changed bool) {
-	claims := slices.Concat(s.state.egressIPs(v1.IPv4Protocol), s.state.egressIPs(v1.IPv6Protocol))
+	claims := slices.Concat(s.state.EgressIPs(v1.IPv4Protocol), s.state.EgressIPs(v1.IPv6Protocol))
 	if s.claims != nil && slices.Equal(claims, s.claims) {
 		return false
 	}
@@ -412,8 +398,8 @@ func (s *steerer) noteClaims(now time.Time) (changed bool) {
 
 // steeringAt returns which ways the packets of an IP family take. The lock must be held.
 func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.Steering) {
-	self := s.state.config.NodeName
-	result.Self = s.state.primary(self, s.outer)
+	self := s.state.Config.NodeName
+	result.Self = s.state.Primary(self, s.outer)
 	for name, ip := range s.nodes(family) {
 		if name != self && ip != result.Self { // nobody else speaks from this node's address
 			result.Nodes = append(result.Nodes, ip)
@@ -421,7 +407,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 	}
 	slices.SortFunc(result.Nodes, netip.Addr.Compare)
 	result.Nodes = slices.Compact(result.Nodes)
-	claimed := s.state.egressIPs(family)
+	claimed := s.state.EgressIPs(family)
 	result.Ways = s.ways(family, claimed, now)
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {
@@ -431,7 +417,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 		}
 	}
 	result.Senders = s.senders(result)
-	result.Homes, result.Roaming = s.homes(family, claimed), s.state.config.Scope == placement.Cluster
+	result.Homes, result.Roaming = s.homes(family, claimed), s.state.Config.Scope == placement.Cluster
 	return result
 }
 
@@ -439,15 +425,15 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 // changed.
 func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
 	if s.config.Kernel.Transport == steering.Direct {
-		return s.state.primaries(family) // a next hop is of the packets' family
+		return s.state.Primaries(family) // a next hop is of the packets' family
 	}
-	return s.state.primaries(s.outer)
+	return s.state.Primaries(s.outer)
 }
 
 // ways returns which ways the packets of these egress IPs, of a family, take. A refusal is final for a connection, so what has
 // a new egress IP is dropped in silence instead: its SYN comes again. The lock must be held.
 func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time) map[netip.Addr]kernel.Way {
-	ways := s.directory.Ways(egressIPs, s.config.Mode, now)
+	ways := s.directory.Ways(egressIPs, s.state.Config.Steering.Mode, now)
 	holder := s.holder(family, now)
 	for ip, way := range ways {
 		if _, coming := s.coming[ip]; coming && way.Kind == kernel.Prohibit {
@@ -471,12 +457,12 @@ func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Ad
 	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.mayCome(ip) }) {
 		return nil
 	}
-	nodes, self, known := maps.Clone(s.nodes(family)), s.state.config.NodeName, s.homed[family]
-	nodes[self] = s.state.primary(self, s.outer)
+	nodes, self, known := maps.Clone(s.nodes(family)), s.state.Config.NodeName, s.homed[family]
+	nodes[self] = s.state.Primary(self, s.outer)
 	if !maps.Equal(nodes, known.nodes) {
 		known = homed{}
 	}
-	names, revision := s.state.homes(family, known.revision)
+	names, revision := s.state.Homes(family, known.revision)
 	if revision == known.revision {
 		return known.homes
 	}
@@ -524,14 +510,14 @@ func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr
 
 // setHardware takes the hardware address of a host. It keeps those of nodes: any host on the network can claim to be many.
 func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
-	if !s.state.isPrimary(host) {
+	if !s.state.IsPrimary(host) {
 		return
 	}
 	s.mu.Lock()
 	before, known := s.hardware[host]
 	s.hardware[host] = at
 	if len(s.hardware) > s.hardwareLimit { // some may be of nodes that are gone
-		maps.DeleteFunc(s.hardware, func(host netip.Addr, _ kernel.HardwareAddr) bool { return !s.state.isPrimary(host) })
+		maps.DeleteFunc(s.hardware, func(host netip.Addr, _ kernel.HardwareAddr) bool { return !s.state.IsPrimary(host) })
 		s.hardwareLimit = 2*len(s.hardware) + 10 // so that a thousand nodes are not looked at for each of them
 	}
 	s.mu.Unlock()
@@ -546,7 +532,7 @@ func (s *steerer) holder(family v1.IPFamily, now time.Time) func(netip.Addr) hol
 	if s.config.Kernel.Transport != steering.Direct {
 		return func(ip netip.Addr) holders.Holding { return s.directory.Holder(ip, now) }
 	}
-	self, nodes := s.state.primary(s.state.config.NodeName, s.outer), s.state.primaries(family)
+	self, nodes := s.state.Primary(s.state.Config.NodeName, s.outer), s.state.Primaries(family)
 	reasons := map[string]holders.Reason{} // each node is asked for once
 	return func(ip netip.Addr) holders.Holding {
 		h := s.directory.Holder(ip, now)
@@ -587,17 +573,17 @@ func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.
 // SteeringFor returns which ways this node's packets take for these objects, in an IP family; zero if nothing is
 // steered. The nodes reach each other by the IP family of this node's first address. What of the Leases cannot be read
 // is in err; the ways are complete without it.
-func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result kernel.Steering, err error) {
-	if config.Steering.off() {
+func SteeringFor(family v1.IPFamily, config Config, objects cluster.Objects) (result kernel.Steering, err error) {
+	if config.Steering.Off() {
 		return kernel.Steering{}, nil
 	}
-	s, comes, err := stateFor(config, objects)
-	outer := outerOf(config.NodeName, objects.Nodes)
-	steerer, now := steererFor(s, outer), time.Now()
+	s, comes, err := cluster.StateFor(config.Config, objects)
+	outer := cluster.OuterOf(config.NodeName, objects.Nodes)
+	steerer, now := steererFor(config.Ways, s, outer), time.Now()
 	steerer.assignable, steerer.hardware = comes, objects.Hardware
-	s.update(family)
+	s.Update(family)
 	for _, node := range objects.Nodes {
-		steerer.directory.Apply(s.nodeSeen(node, outer), now)
+		steerer.directory.Apply(s.NodeSeen(node, outer), now)
 	}
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
@@ -610,22 +596,12 @@ func SteeringFor(family v1.IPFamily, config Config, objects Objects) (result ker
 }
 
 // steererFor returns a steerer that tells nobody, and looks for no hardware addresses.
-func steererFor(s *state, outer v1.IPFamily) *steerer {
+func steererFor(config Ways, s *cluster.State, outer v1.IPFamily) *steerer {
 	return &steerer{
-		config: s.config.Steering, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
+		config: config, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
 		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{}, homed: map[v1.IPFamily]homed{},
-		directory: holders.NewDirectory(holders.Config{NodeName: s.config.NodeName, Outer: kernel.Family(outer)}),
+		directory: holders.NewDirectory(holders.Config{NodeName: s.Config.NodeName, Outer: kernel.Family(outer)}),
 	}
-}
-
-// outerOf returns the IP family of a node's first address; IPv4 if there is no such node.
-func outerOf(name string, nodes []*v1.Node) v1.IPFamily {
-	for _, node := range nodes {
-		if ips := internalIPs(node); node.Name == name && len(ips) > 0 {
-			return familyOf(ips[0])
-		}
-	}
-	return v1.IPv4Protocol
 }
 
 // synced notes that a sync of an IP family is over. Other nodes are told for the first time when all of those that are
@@ -657,8 +633,8 @@ func (s *steerer) publish() {
 		return
 	}
 	published := map[netip.Addr]uint64{}
-	for _, family := range families {
-		claimed := s.state.egressIPs(family)
+	for _, family := range cluster.Families {
+		claimed := s.state.EgressIPs(family)
 		for _, ip := range claimed {
 			if epoch, here := own[ip]; here {
 				published[ip] = epoch
@@ -668,7 +644,7 @@ func (s *steerer) publish() {
 	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) {
 		s.published = holders.Statement{Addresses: published, Revision: s.directory.NextRevision(s.published.Revision)}
 	}
-	s.publisher.SetPublished(s.published, s.state.publishedChoices(), s.uid)
+	s.publisher.SetPublished(s.published, s.state.PublishedChoices(), s.uid)
 	if s.announcer != nil {
 		s.announcer.SetAnnounced(s.published)
 	}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -33,12 +35,12 @@ type steered struct {
 	syncs, wakes, known int
 }
 
-func newSteered(t testing.TB, mode holders.Mode) *steered {
+func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *steered {
 	t.Helper()
 	s := &steered{TB: t}
-	e := &Extension{config: Config{NodeName: "node-a", Steering: Steering{Mode: mode}}}
-	e.state = newState(e.config)
-	e.state.setService(&v1.Service{
+	e := &Extension{config: Config{Config: cluster.Config{NodeName: "node-a", ClusterCIDRs: clusterCIDRs, Steering: cluster.Steering{Mode: mode}}}}
+	e.state = cluster.New(e.config.Config)
+	e.state.SetService(&v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 		Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
 	})
@@ -46,12 +48,18 @@ func newSteered(t testing.TB, mode holders.Mode) *steered {
 	s.changed, s.wake, s.steerer.known = func() { s.syncs++ }, func() { s.wakes++ }, func() { s.known++ }
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := node(name, ip, v1.ConditionTrue)
-		e.state.setNode(n)
+		e.state.SetNode(n)
 		s.setNode(n)
 	}
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
 	s.apply(holders.LeasesKnown{})
 	return s
+}
+
+// plansFor are the addresses whose pods' rules this node has.
+func (s *steered) plansFor() map[netip.Addr]bool {
+	_, place := s.state.Input(v1.IPv4Protocol)
+	return place.Held
 }
 
 func node(name, ip string, ready v1.ConditionStatus) *v1.Node {
@@ -149,12 +157,12 @@ func TestSteerer_HardwareOfNodesAlone(t *testing.T) {
 	}
 	for i := range 100 { // nodes come and go
 		name, ip := fmt.Sprintf("node-%d", i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
-		s.state.setNode(node(name, ip.String(), v1.ConditionTrue))
+		s.state.SetNode(node(name, ip.String(), v1.ConditionTrue))
 		if !asked() {
 			t.Fatalf("the kernel is not asked for %s, which has come", name)
 		}
 		s.setHardware(ip, at)
-		s.state.deleteNode(name)
+		s.state.DeleteNode(name)
 	}
 	if len(s.hardware) > 20 {
 		t.Errorf("the hardware addresses of %d nodes are kept, though only two are left", len(s.hardware))
@@ -172,7 +180,7 @@ func TestSteerer_UnclaimedAddresses(t *testing.T) {
 	if h := s.directory.Holder(other, time.Now()); h.State != holders.Unclaimed || s.syncs != syncs {
 		t.Errorf("what nobody claims is %+v, and leads to %d syncs", h, s.syncs-syncs)
 	}
-	s.state.setService(&v1.Service{
+	s.state.SetService(&v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other"},
 		Spec:       v1.ServiceSpec{ExternalIPs: []string{other.String()}, ClusterIP: "172.30.0.2", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
 	})
@@ -204,7 +212,7 @@ func TestSteerer_Ways(t *testing.T) {
 	}
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2"), egressIP}})
 	s.expect(map[netip.Addr]kernel.Way{})
-	if !s.state.placement.Held[egressIP] {
+	if !s.plansFor()[egressIP] {
 		t.Error("pods elsewhere that need the address are not planned")
 	}
 }
@@ -217,7 +225,7 @@ func TestSteeringFor_Leases(t *testing.T) {
 		n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
 		return n
 	}
-	objects := Objects{
+	objects := cluster.Objects{
 		Nodes: []*v1.Node{node("node-a", "192.0.2.2"), node("node-b", "192.0.2.3")},
 		Services: []*v1.Service{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
@@ -227,7 +235,7 @@ func TestSteeringFor_Leases(t *testing.T) {
 			Namespace: "origin-node", Name: "node-b", Annotations: map[string]string{holders.Annotation: `{"203.0.113.10": {"epoch": 3}}`},
 		}}},
 	}
-	config := Config{NodeName: "node-a", Steering: Steering{Mode: holders.Auto}}
+	config := Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}}
 	got, err := SteeringFor(v1.IPv4Protocol, config, objects)
 	want := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
 	if !maps.Equal(got.Ways, want) || got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) != 1 || err != nil {
@@ -248,19 +256,19 @@ func TestSteeringFor_Leases(t *testing.T) {
 func TestSteeringFor_WhoSends(t *testing.T) {
 	here := node("node-a", "192.0.2.2", v1.ConditionTrue)
 	here.Labels = map[string]string{"pool": "yes"}
-	slice := newSlice("web-1", "web", "10.128.1.11")
+	slice := clustertest.NewSlice("web-1", "web", "10.128.1.11")
 	slice.Endpoints[0].NodeName = ptr.To("node-b")
-	web := newService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{egressIP.String()} })
+	web := clustertest.NewService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{egressIP.String()} })
 	at, far := kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, netip.MustParseAddr("192.0.2.3")
-	objects := Objects{
+	objects := cluster.Objects{
 		Nodes:    []*v1.Node{here, node("node-b", far.String(), v1.ConditionTrue)},
 		Services: []*v1.Service{web}, EndpointSlices: []*discovery.EndpointSlice{slice},
 		Held:     map[netip.Addr]bool{egressIP: true},
 		Hardware: map[netip.Addr]kernel.HardwareAddr{far: at, netip.MustParseAddr("192.0.2.99"): {2}},
 	}
-	config := testConfig
+	config := nodeConfig
 	config.NodeName, config.Scope = "node-a", placement.Node
-	config.Steering = Steering{Mode: holders.Auto, Kernel: steering.Config{Transport: steering.Direct}}
+	config.Steering.Mode, config.Ways = holders.Auto, Ways{Kernel: steering.Config{Transport: steering.Direct}}
 	expect := func(how string, has bool) {
 		t.Helper()
 		got, err := SteeringFor(v1.IPv4Protocol, config, objects)
@@ -274,9 +282,9 @@ func TestSteeringFor_WhoSends(t *testing.T) {
 	expect("held", true)
 	objects.Held = nil
 	expect("not held", false)
-	config.Pool = Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
+	config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	expect("in the pool", true)
-	if p, err := PlanFor(v1.IPv4Protocol, config, objects); len(p.Bindings) != 1 || err != nil {
+	if p, err := cluster.PlanFor(v1.IPv4Protocol, config.Config, objects); len(p.Bindings) != 1 || err != nil {
 		t.Errorf("in the pool: the plan has %v, %v; want the pod's binding", p.Bindings, err)
 	}
 	here.Labels = nil
@@ -317,7 +325,7 @@ func TestSteerer_RequiredMode(t *testing.T) {
 }
 
 func TestSteerer_OffSteersNothing(t *testing.T) {
-	e := &Extension{config: Config{NodeName: "node-a", Steering: Steering{Mode: holders.Off}}}
+	e := &Extension{config: Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Off}}}}
 	s := newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
 	s.setNode(&v1.Node{})
 	s.deleteNode("node-b")
@@ -364,11 +372,11 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 		t.Errorf("told %v before all objects were known", s.published)
 	}
 	s.steering(v1.IPv4Protocol)
-	s.synced(v1.IPv4Protocol, families)
+	s.synced(v1.IPv4Protocol, cluster.Families)
 	if s.published.Revision != 0 {
 		t.Errorf("told %v before the IPv6 rules were there", s.published)
 	}
-	s.synced(v1.IPv6Protocol, families)
+	s.synced(v1.IPv6Protocol, cluster.Families)
 	for i, want := range []map[netip.Addr]uint64{{egressIP: 1}, {}, {egressIP: 2}} {
 		if i > 0 {
 			s.apply(own(slices.Collect(maps.Keys(want))...))
@@ -387,7 +395,7 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 func TestSteerer_RevisionGoesOn(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: 7}, Source: holders.Lease})
-	s.synced(v1.IPv4Protocol, families[:1])
+	s.synced(v1.IPv4Protocol, cluster.Families[:1])
 	if s.published.Revision != 8 {
 		t.Errorf("revision %d, want 8", s.published.Revision)
 	}
@@ -429,16 +437,14 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 		s.directory.Apply(event, long)
 	}
 	got := s.troubles()[web]
-	if len(got) != 1 || got[0].reason != addressOnSeveral || !strings.Contains(got[0].note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
+	if len(got) != 1 || got[0].Reason != addressOnSeveral || !strings.Contains(got[0].Note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
 		t.Errorf("two nodes have it for a minute: %v", got)
 	}
 }
 
 // TestSteerer_Homes: the node that has an egress IP knows on which nodes the pods run that leave from it; no other one does.
 func TestSteerer_Homes(t *testing.T) {
-	s := newSteered(t, holders.Auto)
-	s.state.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
-	s.state.move()
+	s := newSteered(t, holders.Auto, netip.MustParsePrefix("10.128.0.0/14"))
 	set := func(slice, pod, node string) {
 		t.Helper()
 		object := &discovery.EndpointSlice{
@@ -448,13 +454,13 @@ func TestSteerer_Homes(t *testing.T) {
 		if node != "" {
 			object.Endpoints[0].NodeName = &node
 		}
-		if _, err := s.state.setSlice(object); err != nil {
+		if _, err := s.state.SetSlice(object); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expect := func(want map[string]string) {
 		t.Helper()
-		s.state.update(v1.IPv4Protocol)
+		s.state.Update(v1.IPv4Protocol)
 		steering, _ := s.steering(v1.IPv4Protocol)
 		got := map[string]string{}
 		for pod, node := range steering.Homes {
@@ -476,7 +482,7 @@ func TestSteerer_Homes(t *testing.T) {
 	set("b", "10.128.1.12", "node-b")
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
 	moved := node("node-d", "192.0.2.5", v1.ConditionTrue)
-	s.state.setNode(moved)
+	s.state.SetNode(moved)
 	s.setNode(moved)
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
 	s.apply(holders.OwnAddresses{})
@@ -488,24 +494,22 @@ func TestSteerer_Homes(t *testing.T) {
 // BenchmarkSteerer_Steering is what a sync asks for that is about something else, on a node of 5,000 that has the egress IP of
 // 10,000 pods.
 func BenchmarkSteerer_Steering(b *testing.B) {
-	s := newSteered(b, holders.Auto)
+	s := newSteered(b, holders.Auto, netip.MustParsePrefix("10.128.0.0/14"))
 	for i := range 5_000 {
-		s.state.setNode(node(fmt.Sprint("node-", i), fmt.Sprintf("100.64.%d.%d", i>>8, i&255), v1.ConditionTrue))
+		s.state.SetNode(node(fmt.Sprint("node-", i), fmt.Sprintf("100.64.%d.%d", i>>8, i&255), v1.ConditionTrue))
 	}
-	s.state.config.ClusterCIDRs = []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}
-	s.state.move()
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 	for slice := range 100 {
-		object := newSlice(fmt.Sprintf("web-%d", slice), "web")
+		object := clustertest.NewSlice(fmt.Sprintf("web-%d", slice), "web")
 		object.Namespace = "shop"
 		for pod := range 100 {
 			object.Endpoints = append(object.Endpoints, discovery.Endpoint{Addresses: []string{fmt.Sprintf("10.128.%d.%d", slice, pod+1)}, NodeName: ptr.To("node-b")})
 		}
-		if _, err := s.state.setSlice(object); err != nil {
+		if _, err := s.state.SetSlice(object); err != nil {
 			b.Fatal(err)
 		}
 	}
-	s.state.update(v1.IPv4Protocol)
+	s.state.Update(v1.IPv4Protocol)
 	for b.Loop() {
 		if got, _ := s.steering(v1.IPv4Protocol); len(got.Homes) != 10_000 {
 			b.Fatalf("%d homes", len(got.Homes))
@@ -518,12 +522,12 @@ func TestSteerer_AddressJudgedLater(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.apply(s.announce("node-b", 1))
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
-	s.state.setServiceCIDRs([]string{"192.0.2.3/32"})
+	s.state.SetServiceCIDRs([]string{"192.0.2.3/32"})
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Blackhole}})
-	s.state.setServiceCIDRs(nil)
+	s.state.SetServiceCIDRs(nil)
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
 	own := node("node-b", "192.0.2.2", v1.ConditionTrue) // this node's
-	s.state.setNode(own)
+	s.state.SetNode(own)
 	s.setNode(own)
 	if got, _ := s.steering(v1.IPv4Protocol); got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) > 0 {
 		t.Errorf("this node is %s, the others are %s; want none that has this node's address", got.Self, got.Nodes)

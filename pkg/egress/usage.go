@@ -8,16 +8,17 @@ import (
 
 	"k8s.io/component-base/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
 var (
-	flowsDesc = exported.GaugeDesc("tracked_flows",
+	flowsDesc = tell.Metrics.GaugeDesc("tracked_flows",
 		"Tracked flows on this node that use an egress IP as source address. Only egress IPs of bindings that this node has written have series.", "egress_ip")
-	steeredDesc = exported.GaugeDesc("steered_flows",
+	steeredDesc = tell.Metrics.GaugeDesc("steered_flows",
 		"Tracked flows of bound pods that leave from another node than their pod's, by direction: sent by this node, on which the pod runs, or received by it, which has the egress IP. Only egress IPs of bindings that this node has written have series, and none where nothing is steered.", "direction", "egress_ip")
-	portsDesc = exported.GaugeDesc("port_usage_ratio",
+	portsDesc = tell.Metrics.GaugeDesc("port_usage_ratio",
 		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.", "egress_ip")
 )
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -19,15 +20,15 @@ import (
 func TestWatch_FaultsAreAskedForAtOnce(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
-		config := testConfig
+		config := nodeConfig
 		config.PortSecurity.Enabled, config.SyncPeriod = true, time.Minute
-		config.Steering = Steering{Mode: holders.Auto, LeaseNamespace: "origin-node", KeptKeys: filepath.Join(t.TempDir(), "keys")}
-		config.Steering.Kernel.AnnouncePort = 4798
-		var server oneAnswer
-		server.answer.Store(errors.NewNotFound(configv1.Resource(""), "").ErrStatus)
+		config.Steering.Mode, config.Ways = holders.Auto, Ways{LeaseNamespace: "origin-node", KeptKeys: filepath.Join(t.TempDir(), "keys")}
+		config.Ways.Kernel.AnnouncePort = 4798
+		var server clustertest.OneAnswer
+		server.Answer.Store(errors.NewNotFound(configv1.Resource(""), "").ErrStatus)
 		e, kube := New(ctx, config), fake.NewClientset()
 		e.Watch(Clients{
-			Kube: kube, Config: newConfigClient(t, server.handle), Outer: v1.IPv4Protocol,
+			Kube: kube, Config: clustertest.NewConfigClient(t, server.Handle), Outer: v1.IPv4Protocol,
 			Nodes: extension.NewNodes(kube, func(err error) error { return err }, nil),
 		})
 		end()

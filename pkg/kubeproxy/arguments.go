@@ -16,7 +16,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/conflist"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
@@ -41,7 +41,7 @@ type egressFlags struct {
 	portSecurity    bool
 	backend         string
 	socket          string
-	attaching       egress.Attaching
+	attaching       attach.Config
 	steering        steeringFlags
 	pool            poolFlags
 }
@@ -114,7 +114,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 }
 
 // addAttaching adds the flags about the CNI plugin.
-func addAttaching(fs *pflag.FlagSet, a *egress.Attaching) {
+func addAttaching(fs *pflag.FlagSet, a *attach.Config) {
 	fs.StringVar(&a.Socket, cniSocketKey, attachments.DefaultSocket, "The local socket on which this node answers the CNI plugin origin-node-cni, which lets a pod start when it is bound: an absolute path, or empty for no socket.")
 	fs.StringVar(&a.Kubelet, kubeletSocketKey, kubelet.DefaultSocket, "The socket of the kubelet's Pods API (Kubernetes 1.37), which the node asks for the labels of pods that start: an absolute path, or empty to ask nobody.")
 	fs.BoolVar(&a.WatchPods, watchPodsKey, false, "The node watches its pods, for their labels where the kubelet has no Pods API. "+

@@ -22,7 +22,7 @@ func planOf(c egress.Config) []any {
 		selector = c.Pool.Nodes.String()
 	}
 	return []any{c.ClusterCIDRs, c.Exclusions, c.ExcludeNodes, c.AllowNodeIPs, c.AllowedCIDRs, c.NamespaceCIDRs, c.AllProtocols, c.LoadBalancerIPs,
-		c.Steering.Mode, c.Steering.Kernel.Transport, c.Pool.Networks, selector}
+		c.Steering.Mode, c.Ways.Kernel.Transport, c.Pool.Networks, selector}
 }
 
 // TestPublished_IsWhatPlansDependOn: what a node publishes, and its configuration where its files are not, give the plan that

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
@@ -31,9 +32,9 @@ func (f *poolFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.cidrs, assignCIDRsKey, nil, "Networks whose egress IPs are put on nodes by this program, and moved when a node fails: egress IPs of granted Services that lie in them. "+
 		"An interface of the nodes must have a subnet that contains them. "+
 		"The networks must not have nodes' addresses, which are ignored there. Without it, addresses are the business of others, for example keepalived.")
-	fs.StringVar(&f.nodes, assignNodesKey, egress.PoolLabel, "A label selector: the nodes that these egress IPs are put on. Three or more of them survive the loss of one; "+
+	fs.StringVar(&f.nodes, assignNodesKey, cluster.PoolLabel, "A label selector: the nodes that these egress IPs are put on. Three or more of them survive the loss of one; "+
 		"of two, the one that is left needs a default gateway that answers. Use a label that no kubelet can give its own Node, such as one of node-restriction.kubernetes.io. "+
-		"If this is not set, nodes with the former label "+egress.FormerPoolLabel+" get them, too, with a warning: set it when all nodes have the new label.")
+		"If this is not set, nodes with the former label "+cluster.FormerPoolLabel+" get them, too, with a warning: set it when all nodes have the new label.")
 	fs.Uint16Var(&f.port, assignPortKey, 7947, "The port, UDP and TCP, by which these nodes find out whether the others are alive. It must be open between them. "+
 		"What they say is sealed with the keys of egress-snat-key-file, or those that the nodes share; a node without a key is not heard.")
 }
@@ -76,13 +77,14 @@ func (p *Proxy) takePool() error {
 			complain(assignCIDRsKey, "%s overlaps %s; keep one of them", network, other)
 		}
 	}
-	former := egress.FormerPoolLabel
+	former := cluster.FormerPoolLabel
 	if f.nodesGiven {
 		former = ""
 	}
-	p.extension.Pool = egress.Pool{Networks: networks, Nodes: selector, Port: f.port, Former: former, DrainFile: p.flags.socket + ".drained"}
+	p.extension.Pool = cluster.Pool{Networks: networks, Nodes: selector, Former: former}
+	p.extension.Membership = egress.Membership{Port: f.port, DrainFile: p.flags.socket + ".drained"}
 	if len(networks) > 0 {
-		p.extension.Steering.Kernel.AssignPort = f.port
+		p.extension.Ways.Kernel.AssignPort = f.port
 	}
 	return errors.Join(errs...)
 }

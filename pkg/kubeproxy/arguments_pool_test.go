@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
 // takePoolOf takes the arguments of a configuration that have to do with the pool.
@@ -25,12 +25,12 @@ func TestTakePool_Values(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := p.extension.Pool
+	pool, membership := p.extension.Pool, p.extension.Membership
 	if want := []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("2001:db8::/120")}; !slices.Equal(pool.Networks, want) {
 		t.Errorf("the networks are %v, want %v", pool.Networks, want)
 	}
-	if !pool.Nodes.Matches(labels.Set{"role": "edge"}) || pool.Nodes.Matches(labels.Set{"role": "worker"}) || pool.Port != 7947 || pool.DrainFile != "/run/a.sock.drained" {
-		t.Errorf("got %+v", pool)
+	if !pool.Nodes.Matches(labels.Set{"role": "edge"}) || pool.Nodes.Matches(labels.Set{"role": "worker"}) || membership.Port != 7947 || membership.DrainFile != "/run/a.sock.drained" {
+		t.Errorf("got %+v, %+v", pool, membership)
 	}
 }
 
@@ -64,9 +64,9 @@ func TestTakePool_Errors(t *testing.T) {
 
 // TestTakePool_Label: the label of before counts unless a selector is configured, be it the default.
 func TestTakePool_Label(t *testing.T) {
-	for arguments, want := range map[string]string{"": egress.FormerPoolLabel, ", egress-snat-assign-nodes: [" + egress.PoolLabel + "]": ""} {
+	for arguments, want := range map[string]string{"": cluster.FormerPoolLabel, ", egress-snat-assign-nodes: [" + cluster.PoolLabel + "]": ""} {
 		p, err := takePoolOf(t, "egress-snat-assign-cidrs: [203.0.113.0/28]"+arguments, Overrides{})
-		if pool := p.extension.Pool; err != nil || pool.Former != want || !pool.Nodes.Matches(labels.Set{egress.PoolLabel: ""}) {
+		if pool := p.extension.Pool; err != nil || pool.Former != want || !pool.Nodes.Matches(labels.Set{cluster.PoolLabel: ""}) {
 			t.Errorf("%q: the selector %s, the former label %q, %v; want %q", arguments, pool.Nodes, pool.Former, err, want)
 		}
 	}

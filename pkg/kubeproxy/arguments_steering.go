@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/egress/keys"
@@ -78,15 +79,15 @@ func (p *Proxy) takeSteering() error {
 			*value = string(holders.Off) // as YAML reads off without quotes
 		}
 	}
-	s := egress.Steering{
-		Mode: holders.Mode(f.mode), LeaseNamespace: f.leaseNamespace, MetalLBNamespace: f.metalLBNamespace,
+	mode, s := holders.Mode(f.mode), egress.Ways{
+		LeaseNamespace: f.leaseNamespace, MetalLBNamespace: f.metalLBNamespace,
 		Kernel: steering.Config{Transport: steering.Transport(f.transport), Port: f.port, AnnouncePort: f.announcePort},
 	}
 	var errs []error
 	complain := func(key, format string, args ...any) {
 		errs = append(errs, p.config.Errorf("proxyArguments."+key, format, args...))
 	}
-	if s.Mode != holders.Auto && s.Mode != holders.Required && s.Mode != holders.Off {
+	if mode != holders.Auto && mode != holders.Required && mode != holders.Off {
 		complain(steeringKey, "invalid value %q: expected %q, %q or %q", f.mode, holders.Auto, holders.Required, holders.Off)
 	}
 	if s.Kernel.Transport != steering.VXLAN && s.Kernel.Transport != steering.Direct {
@@ -118,12 +119,12 @@ func (p *Proxy) takeSteering() error {
 	}
 	s.Kernel.MarkMask = mask
 	if p.overrides.Manifests != "" { // nobody tells where egress IPs are
-		if s.Mode == holders.Required {
+		if mode == holders.Required {
 			complain(steeringKey, "%q needs an API server: remove the argument, or start without --manifests", f.mode)
 		}
-		s.Mode = holders.Off
+		mode = holders.Off
 	}
-	p.extension.Steering = s
+	p.extension.Steering, p.extension.Ways = cluster.Steering{Mode: mode}, s
 	return errors.Join(errs...)
 }
 
@@ -182,7 +183,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	if s.Mode == holders.Off {
 		return cleanupSteering(ctx)
 	}
-	err := steeringAvailable(ctx, s.Kernel)
+	err := steeringAvailable(ctx, p.extension.Ways.Kernel)
 	if err == nil {
 		p.warnOfOthers(ctx)
 		if err := handover.Cleanup(ctx); err != nil { // this node may not be in the pool any more
@@ -202,7 +203,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 // warnOfOthers logs what of others may keep packets from being steered. 'openshift egress verify' says it again.
 func (p *Proxy) warnOfOthers(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	config := p.extension.Steering.Kernel
+	config := p.extension.Ways.Kernel
 	for _, config.Family = range steeredFamilies() {
 		warnings, err := steering.Warnings(ctx, config, p.extension.ClusterCIDRs)
 		if err != nil {

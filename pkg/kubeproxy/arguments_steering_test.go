@@ -71,14 +71,14 @@ func TestTakeSteering_Announcements(t *testing.T) {
 	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for config, want := range map[string]egress.Steering{
+	for config, want := range map[string]egress.Ways{
 		"":                                     {KeptKeys: "/var/lib/origin-node/keys", Kernel: steering.Config{AnnouncePort: 4798}},
 		"egress-snat-socket: [/run/a/b.sock]":  {KeptKeys: "/run/a/b.sock.keys", Kernel: steering.Config{AnnouncePort: 4798}},
 		"egress-snat-announce-port: ['0']":     {KeptKeys: "/var/lib/origin-node/keys"},
 		"egress-snat-key-file: [" + file + "]": {Keys: holders.Keys{[]byte("0123456789abcdef")}, KeptKeys: "/var/lib/origin-node/keys", Kernel: steering.Config{AnnouncePort: 4798}},
 	} {
 		p, err := takeSteeringOf(t, "masterKubeConfig: node.kubeconfig\nproxyArguments: {"+config+"}", Overrides{})
-		got := p.extension.Steering
+		got := p.extension.Ways
 		if err != nil || got.Kernel.AnnouncePort != want.Kernel.AnnouncePort || !got.Keys.Equal(want.Keys) || got.KeptKeys != want.KeptKeys {
 			t.Errorf("%s: got port %d and keys %q in %s, %v; want %+v", config, got.Kernel.AnnouncePort, got.Keys, got.KeptKeys, err, want)
 		}
@@ -93,8 +93,8 @@ func TestTakeSteering_Transports(t *testing.T) {
 		"egress-snat-steering-transport: [direct]": steering.Direct,
 	} {
 		p, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{})
-		if err != nil || p.extension.Steering.Kernel.Transport != want {
-			t.Errorf("%s: got %q, %v; want %q", config, p.extension.Steering.Kernel.Transport, err, want)
+		if err != nil || p.extension.Ways.Kernel.Transport != want {
+			t.Errorf("%s: got %q, %v; want %q", config, p.extension.Ways.Kernel.Transport, err, want)
 		}
 	}
 }

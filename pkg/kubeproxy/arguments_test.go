@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
@@ -95,7 +95,7 @@ func TestSetArguments_Egress(t *testing.T) {
 	if diff := cmp.Diff(egressFlags{
 		enabled: true, minSyncPeriod: 100 * time.Millisecond, excludeCIDRs: DefaultExclusions, excludeNodes: true,
 		protocols: "service", scope: "node", socket: "/run/origin-node/egress.sock", portSecurity: true,
-		attaching: egress.Attaching{Socket: "/run/origin-node/cni.sock", Kubelet: "/var/lib/kubelet/pods-api/pods-api.sock", Lists: "/etc/cni/net.d"},
+		attaching: attach.Config{Socket: "/run/origin-node/cni.sock", Kubelet: "/var/lib/kubelet/pods-api/pods-api.sock", Lists: "/etc/cni/net.d"},
 		steering:  steeringFlags{mode: "auto", transport: "vxlan", fastPath: "steered", markMask: "0x7e", leaseNamespace: "origin-node", metalLBNamespace: "metallb-system", port: 4799, announcePort: 4798},
 		pool:      poolFlags{nodes: "node-restriction.kubernetes.io/egress-assignable", port: 7947},
 	}, set(t, "").egress, unexported); diff != "" {
@@ -108,7 +108,7 @@ func TestSetArguments_Egress(t *testing.T) {
 	if diff := cmp.Diff(egressFlags{
 		minSyncPeriod: time.Second, excludeCIDRs: []string{"192.0.2.0/24", "2001:db8::/32", "10.0.0.0/8"}, allowedCIDRs: []string{"0.0.0.0/0"},
 		namespaceCIDRs: []string{"a=192.0.2.0/24", "b=::/0"}, allowNodeIPs: true, protocols: "all", loadBalancerIPs: true, scope: "cluster", audit: true,
-		attaching: egress.Attaching{Kubelet: "/a", WatchPods: true, Install: "/b"},
+		attaching: attach.Config{Kubelet: "/a", WatchPods: true, Install: "/b"},
 		steering:  steeringFlags{mode: "required", transport: "direct", fastPath: "all", markMask: "0x3f0000", leaseNamespace: "net", metalLBNamespace: "lb", port: 4800, keyFile: "/etc/key"},
 		pool:      poolFlags{nodes: "node-restriction.kubernetes.io/egress-assignable", port: 7947},
 	}, got, unexported); diff != "" {

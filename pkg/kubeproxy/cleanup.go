@@ -9,7 +9,7 @@ import (
 
 	utiliptables "k8s.io/kubernetes/pkg/util/iptables"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
@@ -50,7 +50,7 @@ func (p *Proxy) CleanupDryRun(out io.Writer) error {
 	if p.flags.attaching.Install == "" {
 		return nil
 	}
-	files, err := egress.PluginLists(p.flags.attaching.Lists)
+	files, err := attach.PluginLists(p.flags.attaching.Lists)
 	for _, file := range files {
 		if _, printErr := fmt.Fprintln(out, file); printErr != nil {
 			return printErr
@@ -63,9 +63,9 @@ func (p *Proxy) CleanupDryRun(out io.Writer) error {
 // then start without it, and with it, too.
 func (p *Proxy) removePlugin() error {
 	attaching := p.flags.attaching
-	err := egress.ForgetAttachments(attaching.Socket)
+	err := attach.ForgetAttachments(attaching.Socket)
 	if attaching.Install != "" {
-		err = errors.Join(err, egress.RemovePlugin(attaching.Lists))
+		err = errors.Join(err, attach.RemovePlugin(attaching.Lists))
 	}
 	return err
 }

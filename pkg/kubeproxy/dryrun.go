@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -48,7 +49,7 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	}
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		planned, err := egress.PlanFor(family, p.extension, objects)
+		planned, err := cluster.PlanFor(family, p.extension.Config, objects)
 		payload, program := p.payload(planned)
 		errs = append(errs, err, printPlan(out, family, planned, payload))
 		if payload == nil {
@@ -66,7 +67,7 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 }
 
 // printSteering prints what steers the packets of both IP families.
-func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, objects egress.Objects) (err error) {
+func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, objects cluster.Objects) (err error) {
 	if config := p.extension.Steering; config.Mode == holders.Off {
 		return nil
 	}
@@ -78,16 +79,16 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 	if err := p.findFastPath(ctx); err != nil { // which settings are changed depends on whether it is there
 		_, _ = fmt.Fprintf(warnings, "All packets would take the slow path (proxyArguments.%s): %v\n", fastPathKey, err)
 	}
-	config := p.extension.Steering
-	if fast := config.Kernel.Fast; fast != nil {
+	config := p.extension.Ways.Kernel
+	if fast := config.Fast; fast != nil {
 		defer func() { err = errors.Join(err, fast.Close()) }()
 	}
-	if err := steeringAvailable(ctx, config.Kernel); err != nil {
-		_, _ = fmt.Fprintf(warnings, "Packets would not be sent to the nodes that have their egress IPs (proxyArguments.%s=%s): %v\n", steeringKey, config.Mode, err)
+	if err := steeringAvailable(ctx, config); err != nil {
+		_, _ = fmt.Fprintf(warnings, "Packets would not be sent to the nodes that have their egress IPs (proxyArguments.%s=%s): %v\n", steeringKey, p.extension.Steering.Mode, err)
 	}
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		planned, _ := egress.PlanFor(family, p.extension, objects) // its error is told with the rules
+		planned, _ := cluster.PlanFor(family, p.extension.Config, objects) // its error is told with the rules
 		desired := planned.Desired()
 		var err error
 		if desired.Steering, err = egress.SteeringFor(family, p.extension, objects); err != nil {
@@ -98,9 +99,8 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 			errs = append(errs, err)
 			continue
 		}
-		kernelConfig := config.Kernel
-		kernelConfig.Family, kernelConfig.NodeIP = kernel.Family(family), desired.Steering.Self
-		script, err := steering.Script(ctx, kernelConfig, desired)
+		config.Family, config.NodeIP = kernel.Family(family), desired.Steering.Self
+		script, err := steering.Script(ctx, config, desired)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("print what steers %s packets: %w", family, err))
 			continue
@@ -147,36 +147,36 @@ func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) e
 }
 
 // listObjects returns what plans are made from, of the manifests or the API server. It warns of what it can do without.
-func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (egress.Objects, error) {
+func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (cluster.Objects, error) {
 	if p.overrides.Manifests != "" {
 		return p.loadObjects()
 	}
 	config, err := p.clientConfig()
 	if err != nil {
-		return egress.Objects{}, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+		return cluster.Objects{}, p.config.Errorf(p.kubeconfigPath(), "%w", err)
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return egress.Objects{}, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+		return cluster.Objects{}, p.config.Errorf(p.kubeconfigPath(), "%w", err)
 	}
 	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return egress.Objects{}, fmt.Errorf("listing Services: %w", err)
+		return cluster.Objects{}, fmt.Errorf("listing Services: %w", err)
 	}
 	slices, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return egress.Objects{}, fmt.Errorf("listing EndpointSlices: %w", err)
+		return cluster.Objects{}, fmt.Errorf("listing EndpointSlices: %w", err)
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return egress.Objects{}, fmt.Errorf("listing Nodes: %w", err)
+		return cluster.Objects{}, fmt.Errorf("listing Nodes: %w", err)
 	}
 	cidrs, err := client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
 	if err != nil && !apierrors.IsNotFound(err) { // API servers before Kubernetes 1.33 have none
-		return egress.Objects{}, fmt.Errorf("listing ServiceCIDRs: %w", err)
+		return cluster.Objects{}, fmt.Errorf("listing ServiceCIDRs: %w", err)
 	}
 	network, err := p.clusterNetwork(ctx)
-	objects := egress.Objects{
+	objects := cluster.Objects{
 		Services: pointers(services.Items), EndpointSlices: pointers(slices.Items), Nodes: pointers(nodes.Items),
 		ServiceCIDRs: serviceCIDRs(pointers(cidrs.Items)), Network: network,
 	}
@@ -188,8 +188,8 @@ func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (egress.Obj
 
 // listHolders adds which addresses nodes have, this one among them, and where others are on its networks. Rules do not wait for the right to
 // list Leases, nor what MetalLB announces.
-func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, objects *egress.Objects, warnings io.Writer) error {
-	leases, err := client.CoordinationV1().Leases(p.extension.Steering.LeaseNamespace).List(ctx, metav1.ListOptions{})
+func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, objects *cluster.Objects, warnings io.Writer) error {
+	leases, err := client.CoordinationV1().Leases(p.extension.Ways.LeaseNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		_, _ = fmt.Fprintf(warnings, "It is not known which egress IPs other nodes have: listing Leases: %v\n", holders.Explain(err))
 	} else {
@@ -202,7 +202,7 @@ func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, ob
 	}
 	if dynamicClient, clientErr := p.dynamicClient(); clientErr != nil {
 		err = errors.Join(err, clientErr)
-	} else if listErr := objects.AddBalanced(ctx, dynamicClient, client.Discovery(), p.extension); listErr != nil {
+	} else if listErr := egress.AddBalanced(ctx, objects, dynamicClient, client.Discovery(), p.extension); listErr != nil {
 		_, _ = fmt.Fprintf(warnings, "It is not known which load-balancer IPs MetalLB announces from this node: %v\n", listErr)
 	}
 	var hardwareErr error
@@ -216,19 +216,19 @@ func (p *Proxy) takeRegistrations(warnings io.Writer) {
 	if p.overrides.Manifests != "" {
 		return
 	}
-	if err := egress.CheckKeptNodes(file); err != nil {
+	if err := cluster.CheckKeptNodes(file); err != nil {
 		_, _ = fmt.Fprintf(warnings, "What Nodes tell now counts as what they registered with: %v\n", err)
 		return
 	}
 	p.extension.KeptNodes = file
 }
 
-func (p *Proxy) loadObjects() (egress.Objects, error) {
+func (p *Proxy) loadObjects() (cluster.Objects, error) {
 	objects, err := manifests.Load(p.overrides.Manifests)
 	if err != nil {
-		return egress.Objects{}, fmt.Errorf("--manifests: %w", err)
+		return cluster.Objects{}, fmt.Errorf("--manifests: %w", err)
 	}
-	result := egress.Objects{
+	result := cluster.Objects{
 		Services: objects.Services, EndpointSlices: objects.EndpointSlices, Nodes: objects.Nodes,
 		ServiceCIDRs: serviceCIDRs(objects.ServiceCIDRs),
 	}
@@ -244,7 +244,7 @@ func (p *Proxy) clusterNetwork(ctx context.Context) (*configv1.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	return egress.ClusterNetwork(ctx, client)
+	return cluster.ClusterNetwork(ctx, client)
 }
 
 func serviceCIDRs(objects []*networkingv1.ServiceCIDR) []string {

@@ -65,9 +65,9 @@ func (p *Proxy) loadFastPath(ctx context.Context) {
 	if err := p.findFastPath(ctx); err != nil {
 		logger.Info("All packets take the slow path", "reason", err.Error(), "argument", argument)
 	}
-	switch config := p.extension.Steering; {
-	case config.Mode == holders.Off:
-	case config.Kernel.Fast != nil:
+	switch {
+	case p.extension.Steering.Mode == holders.Off:
+	case p.extension.Ways.Kernel.Fast != nil:
 		logger.Info("The fast path is there for packets of established flows", "which", p.flags.steering.fastPath, "argument", argument)
 	default:
 		if err := steering.PutBackFast(ctx); err != nil { // the first write tries it again, but the proxier may have looked
@@ -78,14 +78,14 @@ func (p *Proxy) loadFastPath(ctx context.Context) {
 
 // findFastPath loads it, unless it is off. The error says why it cannot be: packets take the slow path then.
 func (p *Proxy) findFastPath(ctx context.Context) (err error) {
-	config, security := &p.extension.Steering, p.extension.PortSecurity
-	if config.Mode == holders.Off || p.flags.steering.fastPath == fastPathOff {
+	security := p.extension.PortSecurity
+	if p.extension.Steering.Mode == holders.Off || p.flags.steering.fastPath == fastPathOff {
 		return nil
 	}
 	if !security.Enabled || security.Unavailable != nil {
 		return errors.New("port security is off, so it is not known behind which interface a pod is")
 	}
-	config.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx), p.flags.steering.fastPath == fastPathAll)
+	p.extension.Ways.Kernel.Fast, err = fastpath.Load(klog.FromContext(ctx), p.flags.steering.fastPath == fastPathAll)
 	return err
 }
 

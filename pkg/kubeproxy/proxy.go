@@ -23,6 +23,7 @@ import (
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -93,15 +94,17 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 // extension returns what egress SNAT takes of the arguments as they are.
 func (a *arguments) extension() egress.Config {
 	return egress.Config{
-		ClusterCIDRs:    a.clusterCIDRs,
-		ExcludeNodes:    a.egress.excludeNodes,
-		AllowNodeIPs:    a.egress.allowNodeIPs,
-		LoadBalancerIPs: a.egress.loadBalancerIPs,
-		PortSecurity:    egress.PortSecurity{Enabled: a.egress.portSecurity},
-		Scope:           placement.Scope(a.egress.scope),
-		Audit:           a.egress.audit,
-		Attaching:       a.egress.attaching,
-		MinSyncPeriod:   a.egress.minSyncPeriod,
+		Config: cluster.Config{
+			ClusterCIDRs:    a.clusterCIDRs,
+			ExcludeNodes:    a.egress.excludeNodes,
+			AllowNodeIPs:    a.egress.allowNodeIPs,
+			LoadBalancerIPs: a.egress.loadBalancerIPs,
+			Scope:           placement.Scope(a.egress.scope),
+		},
+		PortSecurity:  egress.PortSecurity{Enabled: a.egress.portSecurity},
+		Audit:         a.egress.audit,
+		Attaching:     a.egress.attaching,
+		MinSyncPeriod: a.egress.minSyncPeriod,
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	proxynftables "k8s.io/kubernetes/pkg/proxy/nftables"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
@@ -263,7 +264,7 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 		}
 	}
 	if !p.flags.enabled {
-		err := errors.Join(cleanupEgress(ctx), egress.ForgetAttachments(p.flags.attaching.Socket))
+		err := errors.Join(cleanupEgress(ctx), attach.ForgetAttachments(p.flags.attaching.Socket))
 		if !p.tunnelFlags.enabled { // which resets connections, too
 			err = errors.Join(err, conntrack.Cleanup(ctx))
 		}

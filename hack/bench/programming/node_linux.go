@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/hack/bench/objects"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
@@ -51,8 +52,10 @@ func newNode(ctx context.Context, s spec) (*node, error) {
 		return nil, err
 	}
 	n.extension = egress.New(ctx, egress.Config{
-		NodeName: objects.Node(0), Backend: s.Backend, Proxier: s.Backend, Scope: s.Scope,
-		ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, ExcludeNodes: true,
+		Config: cluster.Config{
+			NodeName: objects.Node(0), Scope: s.Scope, ClusterCIDRs: []netip.Prefix{lab.ClusterV4}, ExcludeNodes: true,
+		},
+		Backend: s.Backend, Proxier: s.Backend,
 		// No time for waiting, and no looks at the kernel but after changes.
 		MinSyncPeriod: time.Millisecond, SyncPeriod: time.Hour,
 	})

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/hack/apply"
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
@@ -36,7 +36,7 @@ func TestPolicy_AgreesWithThePlan(t *testing.T) {
 			svc := r.service()
 			said, want := validator.apply(svc, nil), planned(t, config, svc)
 			switch {
-			case strings.Contains(svc.Annotations[egress.Annotation], "::ffff:"): // it means something to the plan alone
+			case strings.Contains(svc.Annotations[cluster.Annotation], "::ffff:"): // it means something to the plan alone
 			case !canonical(svc):
 				if said == "" && len(want) > 0 {
 					t.Fatalf("seed %d: apply lets pass what the plan refuses: %q\n%+v\n%s", seed, want, config, text(svc))
@@ -56,10 +56,10 @@ func TestPolicy_AgreesWithThePlan(t *testing.T) {
 }
 
 // planned returns what the plan of a cluster with no other object says of a Service, by the reasons that it alone decides.
-func planned(t *testing.T, config egress.Config, svc *v1.Service) (refusals []string) {
+func planned(t *testing.T, config cluster.Config, svc *v1.Service) (refusals []string) {
 	t.Helper()
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
-		p, err := egress.PlanFor(family, config, egress.Objects{Services: []*v1.Service{svc}})
+		p, err := cluster.PlanFor(family, config, cluster.Objects{Services: []*v1.Service{svc}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,9 +86,9 @@ type validator struct {
 	*apply.Policy
 }
 
-func compile(t *testing.T, config egress.Config) validator {
+func compile(t *testing.T, config cluster.Config) validator {
 	t.Helper()
-	policy, _ := egress.AdmissionPolicy(config)
+	policy, _ := cluster.AdmissionPolicy(config)
 	compiled, err := apply.Compile(policy)
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func text(svc *v1.Service) string {
 
 // TestPolicy_Changes: a Service that was there before the policy can be changed in all that is no concern of its claims.
 func TestPolicy_Changes(t *testing.T) {
-	v := compile(t, egress.Config{AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
+	v := compile(t, cluster.Config{AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}})
 	old := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: v1.ServiceSpec{Type: v1.ServiceTypeClusterIP, ClusterIP: "172.30.0.10", ExternalIPs: []string{"203.0.113.1"}}}
 	const refused = "NotAllowed: proxyArguments.egress-snat-allowed-cidrs does not allow 203.0.113.1 as an egress IP"
 	for _, test := range []struct {
@@ -124,9 +124,9 @@ func TestPolicy_Changes(t *testing.T) {
 		{"another annotation", func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} }, ""},
 		{"its status", func(s *v1.Service) { s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "203.0.113.9"}} }, ""},
 		{"its spec", func(s *v1.Service) { s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, "203.0.113.2") }, refused},
-		{"it is switched off", func(s *v1.Service) { s.Annotations = map[string]string{egress.Annotation: "false"} }, ""},
-		{"it is switched on", func(s *v1.Service) { s.Annotations = map[string]string{egress.Annotation: "true"} }, refused},
-		{"it names what is no address", func(s *v1.Service) { s.Annotations = map[string]string{egress.EgressIPAnnotation: "-"} },
+		{"it is switched off", func(s *v1.Service) { s.Annotations = map[string]string{cluster.Annotation: "false"} }, ""},
+		{"it is switched on", func(s *v1.Service) { s.Annotations = map[string]string{cluster.Annotation: "true"} }, refused},
+		{"it names what is no address", func(s *v1.Service) { s.Annotations = map[string]string{cluster.EgressIPAnnotation: "-"} },
 			`InvalidAnnotation: annotation network.openshift.io/egress-ip has the value "-"; name IP addresses, separated by commas`},
 		{"it gets an address that is allowed", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"198.51.100.1"} }, ""},
 	} {
@@ -140,7 +140,7 @@ func TestPolicy_Changes(t *testing.T) {
 
 // TestPolicy_AnotherProxys: a Service is judged when it is no other proxy's any more.
 func TestPolicy_AnotherProxys(t *testing.T) {
-	v := compile(t, egress.Config{})
+	v := compile(t, cluster.Config{})
 	old := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Labels: map[string]string{"service.kubernetes.io/service-proxy-name": "other"}},
 		Spec: v1.ServiceSpec{Type: v1.ServiceTypeClusterIP, ClusterIP: "172.30.0.10", ExternalIPs: []string{"224.0.0.1"}}}
 	ours := old.DeepCopy()
@@ -179,9 +179,9 @@ func prefixes(texts ...string) (list []netip.Prefix) {
 	return list
 }
 
-func (r random) config() egress.Config {
-	return egress.Config{
-		Steering:     egress.Steering{Mode: one(r, holders.Off, holders.Auto)},
+func (r random) config() cluster.Config {
+	return cluster.Config{
+		Steering:     cluster.Steering{Mode: one(r, holders.Off, holders.Auto)},
 		ClusterCIDRs: one(r, nil, prefixes("10.128.0.0/14", "fd00:10:128::/48")), LoadBalancerIPs: r.IntN(2) == 0, AllProtocols: r.IntN(2) == 0,
 		AllowedCIDRs: one(r, nil, prefixes("203.0.113.0/24", "2001:db8::/32"), prefixes("203.0.113.0/31")),
 		NamespaceCIDRs: one(r, nil, nil, map[string][]netip.Prefix{"shop": prefixes("203.0.113.0/31", "2001:db8:113::/64")},
@@ -202,13 +202,13 @@ func (r random) service() *v1.Service {
 		svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, v1.LoadBalancerIngress{IP: ip, IPMode: one(r, nil, ptr.To(v1.LoadBalancerIPModeVIP), ptr.To(v1.LoadBalancerIPModeProxy))})
 	}
 	if r.IntN(3) == 0 {
-		svc.Annotations = map[string]string{egress.Annotation: one(r, "true", "false", one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(3, words), ", "))}
+		svc.Annotations = map[string]string{cluster.Annotation: one(r, "true", "false", one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(3, words), ", "))}
 	}
 	if r.IntN(3) == 0 {
 		if svc.Annotations == nil {
 			svc.Annotations = map[string]string{}
 		}
-		svc.Annotations[egress.EgressIPAnnotation] = one(r, one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(20, good), ","), strings.Join(r.ips(3, words), ", "))
+		svc.Annotations[cluster.EgressIPAnnotation] = one(r, one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(20, good), ","), strings.Join(r.ips(3, words), ", "))
 	}
 	switch r.IntN(12) {
 	case 0, 1:

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
@@ -22,7 +23,7 @@ type published struct {
 
 // config returns what the plan depends on: as it was given, or as most nodes publish it. A doubt says that others
 // publish something else.
-func (d *Desk) config(objects egress.Objects) (config egress.Config, doubts []string, err error) {
+func (d *Desk) config(objects cluster.Objects) (config egress.Config, doubts []string, err error) {
 	if d.Plan != nil {
 		return *d.Plan, nil, nil
 	}
@@ -43,7 +44,7 @@ func (d *Desk) config(objects egress.Objects) (config egress.Config, doubts []st
 }
 
 // publishedIn returns what nodes publish, first what most do. A Lease counts as long as its Node exists.
-func publishedIn(objects egress.Objects) (all []published) {
+func publishedIn(objects cluster.Objects) (all []published) {
 	nodes := map[string][]string{}
 	for _, lease := range objects.Leases {
 		text, given := lease.Annotations[holders.ConfigurationAnnotation]

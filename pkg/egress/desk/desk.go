@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
@@ -49,13 +50,13 @@ func (d *Desk) Pool(ctx context.Context) (status.Pool, error) {
 	if err != nil {
 		return status.Pool{}, err
 	}
-	return egress.PoolFromAPI(config, objects, snapshot)
+	return PoolFromAPI(config, objects, snapshot)
 }
 
 // Read is everything that a plan is made from.
 type Read struct {
 	Config  egress.Config
-	Objects egress.Objects
+	Objects cluster.Objects
 	// LeftOut and Doubts are as in a Snapshot.
 	LeftOut, Doubts []string
 }
@@ -67,10 +68,10 @@ func (d *Desk) Read(ctx context.Context) (Read, error) {
 }
 
 // read is Read, and returns how things stand.
-func (d *Desk) read(ctx context.Context) (status.Snapshot, egress.Config, egress.Objects, error) {
+func (d *Desk) read(ctx context.Context) (status.Snapshot, egress.Config, cluster.Objects, error) {
 	found, err := d.find(ctx)
 	if err != nil {
-		return status.Snapshot{}, egress.Config{}, egress.Objects{}, err
+		return status.Snapshot{}, egress.Config{}, cluster.Objects{}, err
 	}
 	lists := make([][]runtime.Object, len(found))
 	err = inParallel(len(found), func(i int) (err error) {
@@ -80,7 +81,7 @@ func (d *Desk) read(ctx context.Context) (status.Snapshot, egress.Config, egress
 		return err
 	})
 	if err != nil {
-		return status.Snapshot{}, egress.Config{}, egress.Objects{}, err
+		return status.Snapshot{}, egress.Config{}, cluster.Objects{}, err
 	}
 	return d.snapshot(found, lists, time.Now())
 }
@@ -124,9 +125,9 @@ func (a access) list(ctx context.Context) ([]runtime.Object, error) {
 }
 
 // snapshot makes one of the objects of each kind.
-func (d *Desk) snapshot(found []access, lists [][]runtime.Object, now time.Time) (status.Snapshot, egress.Config, egress.Objects, error) {
+func (d *Desk) snapshot(found []access, lists [][]runtime.Object, now time.Time) (status.Snapshot, egress.Config, cluster.Objects, error) {
 	var leftOut []string
-	objects := egress.Objects{}
+	objects := cluster.Objects{}
 	for i, a := range found {
 		if a.leftOut != "" {
 			leftOut = append(leftOut, a.leftOut)
@@ -140,9 +141,9 @@ func (d *Desk) snapshot(found []access, lists [][]runtime.Object, now time.Time)
 		for _, text := range leftOut {
 			err = errors.Join(err, errors.New(text))
 		}
-		return status.Snapshot{}, egress.Config{}, egress.Objects{}, err
+		return status.Snapshot{}, egress.Config{}, cluster.Objects{}, err
 	}
-	snapshot, err := egress.FromAPI(config, objects, now)
+	snapshot, err := FromAPI(config, objects, now)
 	if err != nil {
 		doubts = append(doubts, err.Error())
 	}
@@ -151,7 +152,7 @@ func (d *Desk) snapshot(found []access, lists [][]runtime.Object, now time.Time)
 }
 
 // add adds the objects of a kind.
-func (a access) add(objects *egress.Objects, list []runtime.Object) {
+func (a access) add(objects *cluster.Objects, list []runtime.Object) {
 	switch a.example.(type) {
 	case *v1.Node:
 		objects.Nodes = []*v1.Node{} // they are known, if there is none

@@ -2,7 +2,7 @@
 // a node.
 //
 //	Services, EndpointSlices, Nodes, ServiceCIDRs, Network ─┐
-//	Leases: which node has which egress IP ─────────────────┼─► egress.FromAPI ─► status.Snapshot
+//	Leases: which node has which egress IP ─────────────────┼─► FromAPI ────────► status.Snapshot
 //	Leases: the configuration of the nodes ─────────────────┘
 //
 // The plan is made by the same code as on nodes. What it depends on in the nodes' configuration, nodes publish in their

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
 // kind is a kind of objects that is read.
@@ -53,7 +53,7 @@ func kindsOf(config *rest.Config, leaseNamespace string) ([]kind, error) {
 	}
 	has := func(group schema.GroupVersion, path string) func(context.Context) (bool, error) {
 		return func(ctx context.Context) (bool, error) {
-			return egress.HasResource(ctx, kube.Discovery(), group, path)
+			return cluster.HasResource(ctx, kube.Discovery(), group, path)
 		}
 	}
 	return []kind{

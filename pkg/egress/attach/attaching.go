@@ -1,0 +1,213 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cni"
+	"github.com/openshift/origin-node/pkg/egress/kubelet"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+)
+
+// Config is how the CNI plugin is answered. Its zero value is: not at all.
+type Config struct {
+	// Socket is the plugin's; empty for none. Attachments are kept beside it.
+	Socket string
+	// Kubelet is the socket on which the kubelet is asked for the labels of its pods; empty for none.
+	Kubelet string
+	// WatchPods: the API server is asked for them, too.
+	WatchPods bool
+	// Lists is the folder with the lists of CNI plugins; empty if it is none of this node's business.
+	Lists string
+	// Install is the folder with the plugins. The node then keeps ours in the list; empty to say only if it is missing.
+	Install string
+}
+
+const (
+	// sweepPeriod is how often it is seen whether pods have ended without a word, and whether other namespaces have claims.
+	sweepPeriod = 2 * time.Second
+	// labelPatience is how long nothing may tell the labels of pods before that is a fault: kubelets restart. When half of it
+	// has gone by it is seen whether anything does; not more often, because the kubelet logs each question.
+	labelPatience = 2 * time.Minute
+	// listenAgain is how long to wait before the socket is made again after a failure.
+	listenAgain = time.Second
+)
+
+// Node is what an Attacher asks of its node, and tells it.
+type Node struct {
+	// Missing returns the kinds of objects that are not known yet.
+	Missing func() []string
+	// Failure is why the last sync failed.
+	Failure func() error
+	// Await returns when a sync that began after the call has succeeded in both IP families. With look it has looked at
+	// what the kernel holds.
+	Await func(ctx context.Context, look bool) error
+	// Via returns the node that packets are sent to for an egress IP; empty for this one.
+	Via func(egressIP netip.Addr) string
+	// Attached returns when it is known behind which interface a pod is that the plugin has told of.
+	Attached func(context.Context)
+	// Changed is told whether plans may change, and since when.
+	Changed func(changed bool, at time.Time)
+	// FaultsChanged is told that the Problems are others.
+	FaultsChanged func()
+	// Event tells something about this node, once.
+	Event func(reason plan.Reason, note string)
+	// Explain adds to an error of the API server what an operator needs to act on it.
+	Explain func(error) error
+}
+
+// New returns one that knows what an earlier process has kept, until ctx ends; nil if nobody asks.
+func New(ctx context.Context, config Config, state *cluster.State, node Node) *Attacher {
+	socket := config.Socket
+	if socket == "" {
+		return nil
+	}
+	logger := klog.FromContext(ctx)
+	store, err := attachments.Open(attachments.Folder(socket))
+	if err != nil {
+		logger.Error(err, "Some files about pods cannot be read. Where they are called .corrupt now, delete the pods that they name and then these files")
+	}
+	a := &Attacher{
+		ctx: ctx, logger: logger, config: config, state: state, node: node,
+		store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
+		claimed: make(chan struct{}, 1), leading: portsecurity.LeadToPods,
+		exists: func(netns string) bool {
+			_, err := os.Lstat(netns)
+			return netns != "" && !os.IsNotExist(err)
+		},
+	}
+	if err := a.load(); err != nil {
+		logger.Error(err, "Some pods that ended while no node process ran are not known; their bindings end with their EndpointSlices")
+	}
+	return a
+}
+
+// ForgetAttachments removes what is kept for a CNI plugin that asks at a socket, which may be empty for none: the plugin
+// then lets pods start although nobody answers.
+func ForgetAttachments(socket string) error {
+	if socket == "" {
+		return nil
+	}
+	if err := attachments.Remove(socket); err != nil {
+		return fmt.Errorf("removing what is kept for the CNI plugin: %w", err)
+	}
+	return nil
+}
+
+// Run begins to answer the CNI plugin, and to follow this node's pods, until the context ends.
+func (a *Attacher) Run(running *sync.WaitGroup, client kubernetes.Interface) {
+	if a == nil {
+		return
+	}
+	sources := podSources{}
+	if socket := a.config.Kubelet; socket != "" {
+		var err error
+		if sources.kubelet, err = kubelet.New(socket); err != nil {
+			a.logger.Error(err, "The kubelet is not asked for the labels of its pods")
+		} else {
+			running.Go(func() { a.refreshPods(sources) })
+		}
+	}
+	if a.config.WatchPods {
+		sources.watch = newPodWatch(client, a.state.Config.NodeName)
+		running.Go(func() { a.watchPods(sources.watch) })
+	}
+	a.pods = sources
+	running.Go(a.sweepAgain)
+	running.Go(a.noteClaims)
+	running.Go(a.answerPlugin)
+	if a.config.Lists != "" {
+		running.Go(a.followList)
+	}
+}
+
+// answerPlugin answers the CNI plugin until the context ends.
+func (a *Attacher) answerPlugin() {
+	errorLog := log.New(attachingErrors{a.logger}, "", 0)
+	for {
+		err := cni.Serve(a.ctx, a.config.Socket, observedNode{a}, errorLog, func() { a.fails(unanswered, nil) })
+		if a.ctx.Err() != nil {
+			return
+		}
+		a.fails(unanswered, err)
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-time.After(listenAgain):
+		}
+	}
+}
+
+// attachingErrors lets net/http log through a logger.
+type attachingErrors struct{ logger klog.Logger }
+
+func (w attachingErrors) Write(line []byte) (int, error) {
+	w.logger.Info("Answering the CNI plugin", "err", string(line))
+	return len(line), nil
+}
+
+// noteClaims notes claims as soon as there are others, until the context ends. After a failure the sweep tries again, and tells
+// of it.
+func (a *Attacher) noteClaims() {
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-a.claimed:
+			_ = a.addClaims()
+		}
+	}
+}
+
+// sweep sweeps until the context ends. Of errors that last it tells the first.
+func (a *Attacher) sweepAgain() {
+	complained, labelled := "", time.Now()
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-time.After(sweepPeriod):
+		}
+		text := ""
+		cniUnconfirmed.WithLabelValues().Set(float64(a.unconfirmed(time.Now())))
+		if err := a.Sweep(a.ctx, time.Now()); err != nil {
+			if text = err.Error(); text != complained && a.ctx.Err() == nil {
+				a.logger.Error(err, "Following the ends of pods failed; will retry, further failures are not logged")
+			}
+		}
+		complained = text
+		labelled = a.checkLabels(labelled, time.Now())
+	}
+}
+
+// checkLabels tells if nothing has told the labels of pods since a time, and returns when that was possible last.
+func (a *Attacher) checkLabels(since, now time.Time) time.Time {
+	if now.Sub(since) < labelPatience/2 {
+		return since
+	}
+	var err error
+	if a.usesPlugin() {
+		err = a.pods.Available(a.ctx)
+	}
+	switch {
+	case a.ctx.Err() != nil:
+		return since
+	case err == nil:
+		since = now
+	case now.Sub(since) < labelPatience:
+		return since
+	}
+	a.fails(unlabelled, err)
+	return since
+}

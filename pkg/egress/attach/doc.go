@@ -1,0 +1,13 @@
+// Package attach answers the CNI plugin: a pod that an egress IP is for starts when the kernel holds its bindings, and its address is
+// given away when the kernel holds none of them any more.
+//
+//	CNI plugin ─► cni.Serve ─► Attacher ─► cluster.State (whose an address is) ─► a sync ─► the answer
+//	kubelet's Pods, or an informer ─┘ (labels)
+//	the runtime's list of plugins ─► pluginList, which keeps ours there, or says that it is missing
+//
+// An [Attacher] keeps attachments in files (package attachments), so that a process that starts knows the pods of the one before. What it
+// needs of the node beside the State is a [Node], a list of functions. Package egress makes one Attacher, and says with
+// [Attacher.Problems] what keeps the plugin from doing its work.
+//
+// Files are written with the Attacher's locks held, so that the State is told in the same order; nobody logs under them.
+package attach

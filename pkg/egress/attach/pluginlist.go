@@ -1,0 +1,278 @@
+package attach
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cni"
+	"github.com/openshift/origin-node/pkg/egress/conflist"
+)
+
+// pluginList keeps our plugin in the list of plugins that the container runtime uses, or tells if it is missing there:
+// network plugins write their list anew when they are updated, and ours is lost.
+type pluginList struct {
+	folder string
+	// plugins is the folder with our plugin, if it is to be put into the list; else empty.
+	plugins string
+	// entry is the one to put there: the one that was there last.
+	entry json.RawMessage
+	// expected tells whether the plugin has been in the list.
+	expected func() bool
+	seen     bool
+	// labelled returns why no pod's labels could be told now, or nil; unlabelled is what it said last, and ask when it is
+	// asked again.
+	labelled   func() error
+	unlabelled error
+	ask        refresh
+	contest    contest
+}
+
+func newPluginList(logger klog.Logger, config Config, expected func() bool, labelled func() error) *pluginList {
+	entry := map[string]string{"type": cni.Plugin}
+	if config.Socket != attachments.DefaultSocket {
+		entry["socket"] = config.Socket
+	}
+	encoded, err := json.Marshal(entry)
+	if err != nil {
+		logger.Error(err, "The CNI plugin is not kept in the list")
+	}
+	return &pluginList{folder: config.Lists, plugins: config.Install, entry: encoded, expected: expected, labelled: labelled}
+}
+
+// errUnlabelled means that nothing tells the labels of pods: with the plugin those of namespaces with egress IPs would not
+// start.
+var errUnlabelled = errors.New("the labels of pods are not known")
+
+// errFirst means that no plugin of the list gives pods an address before ours is called.
+var errFirst = errors.New("move it to the end, behind the plugin that gives pods their addresses")
+
+// look returns the file that it has put the plugin into, or why the plugin does not do its work. A plugin that was never in
+// the list, has started no pod and is not to be installed is not missed.
+func (l *pluginList) look(now time.Time) (changed string, missing error) {
+	list, err := l.find()
+	if entry := list.Entry(cni.Plugin); entry != nil {
+		l.entry, l.seen, l.ask = entry, true, refresh{}
+		if bytes.Equal(entry, list.Plugins[0]) {
+			return "", fmt.Errorf("%s: %w", list.Path, errFirst)
+		}
+		return "", nil
+	}
+	switch {
+	case l.plugins == "" && !l.seen && !l.expected():
+		return "", nil
+	case err != nil:
+		return "", err
+	case l.plugins == "":
+		return "", fmt.Errorf("%s does not have it; other software has probably written the file anew. Put {\"type\": %q} at the end of its plugins, or set egress-snat-cni-install; to do without it, set egress-snat-cni-conf-dir to nothing", list.Path, cni.Plugin)
+	}
+	return list.Path, l.put(list, now)
+}
+
+// find returns the list that pods start with. Behind the configuration of a single plugin, such as Multus, that is one that
+// has our plugin.
+func (l *pluginList) find() (conflist.List, error) {
+	list, err := conflist.Find(l.folder)
+	if !errors.Is(err, conflist.ErrSingle) {
+		return list, err
+	}
+	all, _ := conflist.All(l.folder)
+	for _, list := range all {
+		if list.Entry(cni.Plugin) != nil {
+			return list, nil
+		}
+	}
+	return list, err
+}
+
+// put puts the plugin at the end of a list, if pods can start with it.
+func (l *pluginList) put(list conflist.List, now time.Time) error {
+	plugin := filepath.Join(l.plugins, cni.Plugin)
+	switch info, err := os.Stat(plugin); {
+	case err != nil:
+		return fmt.Errorf("it is not put into %s: %w; 'make install-cni' installs it", list.Path, err)
+	case info.Mode()&0o111 == 0:
+		return fmt.Errorf("it is not put into %s: %s is not executable", list.Path, plugin)
+	case !slices.Contains(cni.Versions, list.Version):
+		return fmt.Errorf("it is not put into %s: the list has the cniVersion %q; the plugin knows %v", list.Path, list.Version, cni.Versions)
+	case len(list.Plugins) == 0:
+		return fmt.Errorf("it is not put into %s: the list has no plugin itself that gives pods their addresses", list.Path)
+	}
+	if err := l.checkLabels(now); err != nil {
+		return fmt.Errorf("it is not put into %s: %w: %w", list.Path, errUnlabelled, err)
+	}
+	return list.Append(l.entry)
+}
+
+// checkLabels returns why no pod's labels could be told, or nil. As long as the plugin cannot be put into the list the
+// kubelet, which logs each question, is asked less and less often. One that is not there logs nothing: it is looked for
+// each time, because pods start as soon as it runs.
+func (l *pluginList) checkLabels(now time.Time) error {
+	if now.Before(l.ask.next) {
+		return l.unlabelled
+	}
+	if l.unlabelled = l.labelled(); !unasked(l.unlabelled) {
+		l.ask = l.ask.again(now)
+	}
+	return l.unlabelled
+}
+
+// contest notices that other software removes the plugin each time it is put into the list.
+type contest struct {
+	// rounds is how often it was put there without a quiet time in between, last when it was put there last.
+	rounds int
+	last   time.Time
+}
+
+const (
+	// listRest is how long to wait after the first change, so that no two programs write the list against each other all
+	// the time. The wait doubles with each round, up to longestRest.
+	listRest, longestRest = 200 * time.Millisecond, time.Minute
+	// quietTime without a change ends a contest.
+	quietTime = 2 * longestRest
+	// contestRounds is how many changes make a contest: a network plugin may write its list some times when it starts.
+	contestRounds = 5
+)
+
+// put notes that the plugin was put into the list, and returns how long to leave the list alone.
+func (c *contest) put(now time.Time) (rest time.Duration) {
+	if now.Sub(c.last) > quietTime {
+		c.rounds = 0
+	}
+	c.last = now
+	c.rounds++
+	return min(listRest<<min(c.rounds-1, 10), longestRest)
+}
+
+// lasts tells whether there is a contest.
+func (c *contest) lasts(now time.Time) bool {
+	return c.rounds >= contestRounds && now.Sub(c.last) <= quietTime
+}
+
+// errContest is told as long as a contest lasts.
+var errContest = errors.New("other software removes it from the list again and again; have that software keep it, or unset egress-snat-cni-install")
+
+// listPeriod is how often the list is looked at without an event: its folder may not be there yet.
+const listPeriod = 2 * time.Second
+
+// followList keeps our plugin in the list, or tells if it is missing, until the context ends. It stays there then.
+func (a *Attacher) followList() {
+	list := newPluginList(a.logger, a.config,
+		func() bool { return len(a.store.All()) > 0 },
+		func() error { return a.pods.Available(a.ctx) })
+	events, end := watchFolder(a.logger, list.folder)
+	defer end()
+	for {
+		event := events() // of what happens from now on
+		rest := a.keepListed(list, time.Now())
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-time.After(rest):
+		}
+		select {
+		case <-a.ctx.Done():
+			return
+		case <-event:
+		case <-time.After(listPeriod):
+		}
+	}
+}
+
+// keepListed looks at the list, tells what it has found and done, and returns how long to leave the list alone.
+func (a *Attacher) keepListed(list *pluginList, now time.Time) (rest time.Duration) {
+	changed, err := list.look(now)
+	switch {
+	case errors.Is(err, conflist.ErrReplaced):
+		return listRest // what is there now is the other program's
+	case err == nil && changed != "":
+		rest = list.contest.put(now)
+		listWrites.WithLabelValues().Inc()
+		a.logger.Info("Put the CNI plugin into the list of plugins", "file", changed)
+		a.node.Event(pluginListed, "The CNI plugin "+cni.Plugin+" was put into "+changed)
+	}
+	if err == nil && list.contest.lasts(now) {
+		err = errContest
+	}
+	a.listFails(err)
+	return rest
+}
+
+// listFails tells of the fault that err is, and that there is no other one of the list.
+func (a *Attacher) listFails(err error) {
+	faults := map[pluginFault]error{unlisted: nil, misplaced: nil}
+	switch {
+	case errors.Is(err, errUnlabelled):
+		if a.faults.has(unlisted) { // else checkLabels tells if it lasts: kubelets restart
+			faults[unlisted] = err
+		}
+	case errors.Is(err, errFirst):
+		faults[misplaced] = err
+	default:
+		faults[unlisted] = err
+	}
+	for kind, err := range faults {
+		a.fails(kind, err)
+	}
+}
+
+// watchFolder returns what gives the events of a folder, nil as long as it cannot be watched, and what ends the watch.
+func watchFolder(logger klog.Logger, folder string) (events func() <-chan fsnotify.Event, end func()) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		logger.Error(err, "The list of CNI plugins cannot be watched, so it is looked at now and then", "period", listPeriod)
+		return func() <-chan fsnotify.Event { return nil }, func() {}
+	}
+	return func() <-chan fsnotify.Event {
+		_ = watcher.Add(folder) // it may be missing, or be another one now
+		return watcher.Events
+	}, func() { _ = watcher.Close() }
+}
+
+// removals is how often a list is read again that other software has written while the plugin was taken out of it.
+const removals = 5
+
+// RemovePlugin takes our plugin out of all lists in a folder: pods may start with another than the first.
+func RemovePlugin(folder string) (err error) {
+	for range removals {
+		if err = removePlugin(folder); !errors.Is(err, conflist.ErrReplaced) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("taking the CNI plugin out of the lists: %w", err)
+	}
+	return nil
+}
+
+func removePlugin(folder string) error {
+	lists, err := listsWithPlugin(folder)
+	for _, list := range lists {
+		err = errors.Join(err, list.Remove(cni.Plugin))
+	}
+	return err
+}
+
+// PluginLists returns the files that RemovePlugin takes our plugin out of.
+func PluginLists(folder string) (files []string, err error) {
+	lists, err := listsWithPlugin(folder)
+	for _, list := range lists {
+		files = append(files, list.Path)
+	}
+	return files, err
+}
+
+// listsWithPlugin returns the lists in a folder that have our plugin. What cannot be read is in err.
+func listsWithPlugin(folder string) ([]conflist.List, error) {
+	all, err := conflist.All(folder)
+	return slices.DeleteFunc(all, func(list conflist.List) bool { return list.Entry(cni.Plugin) == nil }), err
+}

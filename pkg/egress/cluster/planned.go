@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"net/netip"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Update brings the plan of family up to date and returns what that changed, at a cost that
+// follows from the changes.
+func (s *State) Update(family v1.IPFamily) plan.Change {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.updatePlanner(family)
+}
+
+func (s *State) updatePlanner(family v1.IPFamily) plan.Change {
+	planner := s.planners[family]
+	if s.moved[family] {
+		s.moved[family] = false
+		planner.SetSurroundings(s.surroundings(family))
+	}
+	s.closeChoices(family, time.Now())
+	change := planner.Update()
+	s.pruneChoices(family, time.Now())
+	return change
+}
+
+// Audit is update, and tells whether the plan that followed the changes is the one that is made of all
+// objects at once. It costs as much as there are objects.
+func (s *State) Audit(family v1.IPFamily) (change plan.Change, right bool) {
+	s.mu.Lock()
+	change = s.updatePlanner(family)
+	followed, in := s.planners[family].Plan(), s.placement.Of(s.wholeInput(family))
+	s.mu.Unlock() // building keeps no object waiting
+	return change, followed.Equal(plan.Build(in))
+}
+
+// Planned is the plan of one IP family as of the last update, and which ways its packets take.
+type Planned struct {
+	State    *State
+	Family   v1.IPFamily
+	Steering kernel.Steering
+}
+
+// ask calls f with the planner, which must not be kept.
+func (p Planned) ask(f func(*plan.Planner)) {
+	p.State.mu.Lock()
+	defer p.State.mu.Unlock()
+	f(p.State.planners[p.Family])
+}
+
+// Desired is that of [reconcile.Wanted].
+func (p Planned) Desired(pods map[netip.Addr]bool) (result kernel.Desired) {
+	p.ask(func(planner *plan.Planner) { result = planner.Desired(pods) })
+	result.Steering = p.Steering
+	return result
+}
+
+func (p Planned) RefusalsOf(service plan.Service) (result Refused) {
+	p.ask(func(planner *plan.Planner) {
+		result = Refused{planner.RefusalsOf(service), planner.GrantsSome(service)}
+	})
+	return result
+}
+
+func (p Planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
+	p.ask(func(planner *plan.Planner) { result = planner.Placed(service, pod) })
+	return result
+}
+
+// Homes returns the names of the nodes on which bound pods run, unless they are those of this revision of the plan, and
+// which one they are of.
+func (s *State) Homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]string, revision uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if revision = s.planners[family].Revision(); revision != known {
+		homes = s.planners[family].Homes()
+	}
+	return homes, revision
+}
+
+func (p Planned) Numbers() (result plan.Numbers) {
+	p.ask(func(planner *plan.Planner) { result = planner.Numbers() })
+	return result
+}
+
+// Grants are the addresses that a revision of a family's plan grants.
+type Grants struct {
+	Addresses map[netip.Addr]bool
+	Siblings  map[netip.Addr][]netip.Addr
+	Revision  uint64
+}
+
+// Granted returns the egress IPs in these networks that the plan of a family grants; nothing if they are those of this revision of it.
+func (s *State) Granted(family v1.IPFamily, networks []netip.Prefix, known uint64) (granted Grants) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	planner := s.planners[family]
+	if granted.Revision = planner.Revision(); granted.Revision == 0 || granted.Revision != known {
+		granted.Addresses, granted.Siblings = planner.Granted(networks)
+	}
+	return granted
+}
+
+// Away tells whether a pod with an address runs on another node.
+func (s *State) Away(address netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	home := s.planners[FamilyOf(address)].Home(address)
+	return home != "" && home != s.Config.NodeName && !s.placement.InPodCIDR(address)
+}
+
+// Refused is what one Service was refused in an IP family, as of one update: what the plan says by now may be younger.
+type Refused struct {
+	Refusals []plan.Refusal
+	// Others: it has other egress IPs.
+	Others bool
+}

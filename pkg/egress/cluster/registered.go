@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/kept"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
+)
+
+// A kubelet writes its Node's addresses whenever it likes, and what it writes later counts for less than what it registered with: see
+// "Nodes' addresses" in package plan. The API server does not tell since when a Node has an address, so each node remembers what it
+// saw first, and keeps that in a file for the next process.
+
+// registration is what a Node registered with.
+type registration struct {
+	// UID is the Node's: a kubelet can neither change it nor delete its Node.
+	UID string `json:"uid"`
+	// InternalIPs are the first ones that it told, of both IP families, at most mostRegistered.
+	InternalIPs []netip.Addr `json:"internalIPs"`
+	// seen: this process has seen the Node.
+	seen bool
+}
+
+// mostRegistered is how many addresses a Node can have registered with.
+const mostRegistered = 32
+
+// registrations are those of all Nodes, by name.
+type registrations struct {
+	nodes map[string]*registration
+	// changed: they are not as in the file.
+	changed bool
+}
+
+// note takes what a Node tells, by IP family, and notes there what it registered with. A Node without any address has not
+// registered yet, nor has one whose cloud provider will give it another one.
+func (r *registrations) note(object *v1.Node, told map[v1.IPFamily]plan.Node) {
+	name, uid := object.Name, string(object.UID)
+	known := r.nodes[name]
+	if known == nil || known.UID != uid {
+		known = &registration{UID: uid}
+		r.nodes[name], r.changed = known, true
+	}
+	known.seen = true
+	if len(known.InternalIPs) == 0 {
+		if uninitialized(object) {
+			return
+		}
+		ips := internalIPs(object)
+		known.InternalIPs = ips[:min(len(ips), mostRegistered)]
+		r.changed = r.changed || len(ips) > 0
+	}
+	for family, node := range told {
+		node.Registered = append([]netip.Addr{}, ofFamily(family, known.InternalIPs, self)...)
+		told[family] = node
+	}
+}
+
+// uninitialized tells whether a Node waits for its cloud provider. Kubelets cannot change their Nodes' taints.
+func uninitialized(object *v1.Node) bool {
+	return slices.ContainsFunc(object.Spec.Taints, func(t v1.Taint) bool { return t.Key == extension.TaintUninitialized })
+}
+
+func self(ip netip.Addr) netip.Addr { return ip }
+
+func (r *registrations) forget(name string) {
+	delete(r.nodes, name)
+	r.changed = true
+}
+
+// largestRegistrations is how many bytes of the file are read: 16,000 nodes have about 2 MB.
+const largestRegistrations = 64 << 20
+
+// load takes what the last process has kept. It is an error, and they are none, if that cannot be read.
+func (r *registrations) load(file string) error {
+	text, err := kept.Load(file, largestRegistrations)
+	if err != nil || text == nil {
+		return err
+	}
+	nodes := map[string]*registration{}
+	if err := json.Unmarshal(text, &nodes); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	for name, node := range nodes {
+		if node != nil {
+			r.nodes[name] = node
+		}
+	}
+	return nil
+}
+
+// text returns what to keep, if that has changed: a Node that nobody has seen is no more.
+func (r *registrations) text() (text []byte, changed bool) {
+	if !r.changed {
+		return nil, false
+	}
+	for name, node := range r.nodes {
+		if !node.seen {
+			delete(r.nodes, name)
+		}
+	}
+	r.changed = false
+	text, _ = json.MarshalIndent(r.nodes, "", "\t") // it has nothing that cannot be marshalled
+	return append(text, '\n'), true
+}
+
+// loadRegistrations takes what Nodes registered with, as the last process has seen it. It comes before the first Node.
+func (s *State) loadRegistrations() error {
+	if s.Config.KeptNodes == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.registered.load(s.Config.KeptNodes); err != nil {
+		return fmt.Errorf("reading with which addresses Nodes registered, so that what they tell now counts as that: %w", err)
+	}
+	return nil
+}
+
+// CheckKeptNodes returns why what Nodes registered with cannot be read from a file; nil if it can, or if there is none.
+func CheckKeptNodes(file string) error {
+	return New(Config{KeptNodes: file}).loadRegistrations()
+}
+
+// saveRegistrations keeps what Nodes registered with, if that has changed.
+func (s *State) saveRegistrations() error {
+	s.mu.Lock()
+	text, changed := s.registered.text()
+	s.mu.Unlock()
+	if !changed {
+		return nil
+	}
+	err := kept.Save(s.Config.KeptNodes, text)
+	if err != nil {
+		s.mu.Lock()
+		s.registered.changed = true
+		s.mu.Unlock()
+	}
+	return err
+}

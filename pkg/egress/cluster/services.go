@@ -1,0 +1,142 @@
+package cluster
+
+import (
+	"net/netip"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// SetService takes the newest version of a Service and tells whether plans may change.
+//
+// Two informers tell of Services, one of the headless ones, and neither waits for the other when a name passes from one Service to
+// another. The younger Service has the name; the other one is kept until its own informer says that it is gone.
+func (s *State) SetService(object *v1.Service) (changed bool) {
+	name := NameOf(object)
+	converted := convertService(object, s.Config)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(converted.parts) == 0 {
+		return s.removeService(name, converted.headless)
+	}
+	old, known := s.services[name]
+	if !known || old.headless == converted.headless {
+		return s.putService(name, converted)
+	}
+	if converted.created().Before(old.created()) {
+		s.shadowed[name] = converted
+		return false
+	}
+	s.takeService(name) // other EndpointSlices count
+	s.shadowed[name] = old
+	s.putService(name, converted)
+	return true
+}
+
+// putService notes a Service, and tells the planners.
+func (s *State) putService(name types.NamespacedName, converted service) (changed bool) {
+	old, known := s.services[name]
+	if known && converted.equal(old) {
+		return false
+	}
+	s.countClaims(old, converted)
+	if converted.claims(func(ip netip.Addr) bool { return s.placement.Held[ip] }) {
+		s.index()
+	}
+	s.steer(s.indexedAddresses(name, converted.headless), func() {
+		if known {
+			s.keepChoices(name, old, converted)
+		}
+		s.services[name] = converted
+		for _, family := range Families {
+			s.planService(family, name, old.parts[family] != nil)
+		}
+		if !known {
+			s.indexService(name, 1)
+		}
+	})
+	s.dropAssumed(name)
+	return true
+}
+
+// planService tells a planner of a Service. If it was not known there, it is told its endpoints, too.
+func (s *State) planService(family v1.IPFamily, name types.NamespacedName, known bool) {
+	part, planner := s.services[name].parts[family], s.planners[family]
+	if part == nil {
+		planner.DeleteService(PlanName(name))
+		return
+	}
+	planner.SetService(part.holding, part.claim)
+	if known {
+		return
+	}
+	for endpoints := range s.endpointsOf(name) {
+		planner.ReplaceEndpoints(PlanName(name), nil, ofFamily(family, ownEndpoints(s.placement, endpoints), endpointAddr))
+	}
+}
+
+func PlanName(name types.NamespacedName) plan.Service {
+	return plan.Service{Namespace: name.Namespace, Name: name.Name}
+}
+
+// DeleteService forgets a Service and tells whether plans may change.
+func (s *State) DeleteService(object *v1.Service) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.removeService(NameOf(object), isHeadless(object))
+}
+
+// removeService forgets the Service of a name that is headless, or the one that is not.
+func (s *State) removeService(name types.NamespacedName, headless bool) (changed bool) {
+	old, known := s.services[name]
+	if !known {
+		return false
+	}
+	other, shadowed := s.shadowed[name]
+	if old.headless != headless {
+		delete(s.shadowed, name)
+		return false
+	}
+	s.takeService(name)
+	if shadowed {
+		delete(s.shadowed, name)
+		s.putService(name, other)
+	}
+	return true
+}
+
+// takeService takes a Service away, and tells the planners.
+func (s *State) takeService(name types.NamespacedName) {
+	old := s.services[name]
+	s.countClaims(old, service{})
+	s.steer(s.indexedAddresses(name, old.headless), func() {
+		s.indexService(name, -1)
+		delete(s.services, name)
+		for _, planner := range s.planners {
+			planner.DeleteService(PlanName(name))
+		}
+	})
+	s.dropAssumed(name)
+}
+
+// UID returns that of a Service with claims, or nothing.
+func (s *State) UID(name plan.Service) types.UID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.services[types.NamespacedName{Namespace: name.Namespace, Name: name.Name}].uid
+}
+
+// Claims returns the egress IPs of a family that Services claim, by these.
+func (s *State) Claims(family v1.IPFamily) map[plan.Service][]plan.Address {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	claims := map[plan.Service][]plan.Address{}
+	for name, svc := range s.services {
+		if part := svc.parts[family]; part != nil && part.claim != nil {
+			claims[PlanName(name)] = part.claim.Addresses()
+		}
+	}
+	return claims
+}

@@ -1,0 +1,400 @@
+package tell
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
+)
+
+const (
+	// eventSource is the component that Events come from.
+	eventSource = "network.openshift.io/egress-snat"
+	// eventWriters is how many nodes write each Event. One would do if all nodes ran this program;
+	// of three, one mostly does.
+	eventWriters = 3
+	// eventRepeat is how long an Event is not repeated, and up to half of that more. API servers
+	// forget it after an hour.
+	eventRepeat = 20 * time.Minute
+	// eventLook is how often the recorder looks for Events that are due.
+	eventLook = 30 * time.Second
+	// eventRate and eventBurst limit what is recorded, in Events per second. client-go's recorder
+	// limits the Events about one object further.
+	eventRate, eventBurst = 5, 25
+)
+
+// nodeReasons depend on a node's own configuration, so that they may hold on one node alone.
+var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
+
+// EventRecorder writes an Event about each Service for each reason for which something of it is
+// refused, in each IP family, and repeats it as long as that holds. It never reads, changes or deletes the Events of
+// others: the API server deletes what is not repeated.
+//
+// All nodes of a cluster refuse the same claims, so few of them write. Which ones follows from the
+// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node, only
+// that node knows and one that holds the egress IP, so they write. A refusal that may hold on one node alone is in an Event about that
+// Node as well, which the node itself writes.
+type EventRecorder struct {
+	logger   klog.Logger
+	nodeName string
+	// allKnowPods: all nodes know what is refused of single pods.
+	allKnowPods bool
+	state       *cluster.State
+	limit       flowcontrol.RateLimiter
+	wake        chan struct{}
+
+	mu sync.Mutex // protects the following fields
+	// refusals has the first refusal for each reason, of each Service that has some.
+	refusals map[plan.Service]map[v1.IPFamily]cluster.Refused
+	// troubles are what is wrong with where the egress IPs of Services are.
+	troubles map[plan.Service][]Trouble
+	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
+	// about a Node are by [AboutNode].
+	warnings map[plan.Service][]warning
+	// news are Events about this node that are told once.
+	news []warning
+}
+
+// mostNews is how many Events that are told once wait at most: the log has them all.
+const mostNews = 100
+
+// Tell says something about this node, once. It does not block.
+func (r *EventRecorder) Tell(reason plan.Reason, note string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.news) < mostNews {
+		r.news = append(r.news, warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note)})
+		r.wakeUp()
+	}
+}
+
+// Standing returns the Events that are repeated about a Service now; with none, those about this node.
+func (r *EventRecorder) Standing(service plan.Service) []warning {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.warnings[service])
+}
+
+// nextNews returns something that is told once; the caller does.
+func (r *EventRecorder) nextNews() (warning, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.news) == 0 {
+		return warning{}, false
+	}
+	first := r.news[0]
+	r.news = r.news[1:]
+	return first, true
+}
+
+// warning is an Event that is repeated as long as its reason holds.
+type warning struct {
+	About  v1.ObjectReference
+	Reason plan.Reason
+	Note   string
+	// ofFew: only few nodes know, as of what is about a single pod. They tell.
+	ofFew bool
+	// due is when to write it, for the first time or again.
+	due time.Time
+}
+
+func NewEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.State) *EventRecorder {
+	return &EventRecorder{
+		logger: logger, nodeName: config.NodeName, allKnowPods: config.Scope == placement.Cluster, state: state,
+		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
+		wake:     make(chan struct{}, 1),
+		refusals: map[plan.Service]map[v1.IPFamily]cluster.Refused{},
+		warnings: map[plan.Service][]warning{},
+	}
+}
+
+// Update says what is refused now, where the plans of the IP families changed. It does not block.
+func (r *EventRecorder) Update(changes map[v1.IPFamily]plan.Change) {
+	refusals := map[v1.IPFamily]map[plan.Service]cluster.Refused{}
+	for family, change := range changes {
+		refusals[family] = refusalsOf(change, cluster.Planned{State: r.state, Family: family})
+	}
+	r.set(refusals)
+}
+
+// refusalsOf returns the refusals of those Services that a change of a plan is about.
+func refusalsOf(change plan.Change, p cluster.Planned) map[plan.Service]cluster.Refused {
+	services := maps.Clone(change.Services) // another Service of the same name needs other Events
+	for _, refusal := range slices.Concat(change.Refused, change.Lifted) {
+		if services == nil {
+			services = map[plan.Service]bool{}
+		}
+		services[refusal.Service] = true
+	}
+	refusals := make(map[plan.Service]cluster.Refused, len(services))
+	for service := range services {
+		refusals[service] = p.RefusalsOf(service)
+	}
+	return refusals
+}
+
+// set says what these Services are refused now, by IP family.
+func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	changed := map[plan.Service]bool{}
+	for family, byService := range refusals {
+		for service, of := range byService {
+			if len(of.Refusals) > 0 || r.refusals[service] != nil {
+				r.refuse(service, family, of)
+				changed[service] = true
+			}
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	for service := range changed {
+		r.replace(service, r.warningsAbout(service))
+	}
+	r.replace(plan.Service{}, r.warningsAboutNode())
+	r.wakeUp()
+}
+
+// SetTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with
+// this node's steering, and by [AboutNode] what is wrong with any Node, all of it. It does not block.
+func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.troubles
+	r.troubles = troubles
+	for _, concerned := range []map[plan.Service][]Trouble{before, troubles} {
+		for service := range concerned {
+			if slices.Equal(before[service], troubles[service]) {
+				continue
+			}
+			switch {
+			case service == (plan.Service{}):
+				r.replace(service, r.warningsAboutNode())
+			case service.Namespace == "":
+				r.replace(service, told(extension.NodeReference(service.Name), troubles[service]))
+			default:
+				r.replace(service, r.warningsAbout(service))
+			}
+			r.wakeUp()
+		}
+	}
+}
+
+func (r *EventRecorder) wakeUp() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // a request waits already
+	}
+}
+
+// refuse notes all refusals of a Service in an IP family.
+func (r *EventRecorder) refuse(service plan.Service, family v1.IPFamily, of cluster.Refused) {
+	if r.refusals[service] == nil {
+		r.refusals[service] = map[v1.IPFamily]cluster.Refused{}
+	}
+	of.Refusals = oneForEachReason(of.Refusals)
+	if r.refusals[service][family] = of; len(of.Refusals) == 0 {
+		delete(r.refusals[service], family)
+	}
+	if len(r.refusals[service]) == 0 {
+		delete(r.refusals, service)
+	}
+}
+
+// oneForEachReason returns the first refusal for each reason.
+func oneForEachReason(refusals []plan.Refusal) []plan.Refusal {
+	var first []plan.Refusal
+	for _, refusal := range refusals {
+		if !slices.ContainsFunc(first, func(r plan.Refusal) bool { return r.Reason == refusal.Reason }) {
+			first = append(first, refusal)
+		}
+	}
+	return first
+}
+
+// replace makes these the warnings of a Service. One that was there before is not due earlier.
+func (r *EventRecorder) replace(service plan.Service, warnings []warning) {
+	for i := range warnings {
+		for _, old := range r.warnings[service] {
+			if w := &warnings[i]; old.About == w.About && old.Reason == w.Reason && old.Note == w.Note {
+				w.due = old.due
+			}
+		}
+	}
+	if r.warnings[service] = warnings; len(warnings) == 0 {
+		delete(r.warnings, service)
+	}
+}
+
+// warningsAbout returns one warning for each reason for which a Service is refused something, of each IP
+// family, and one for both if it says the same of both. The families' plans follow their own changes: a
+// warning that spoke for both would be another one, and written anew, when the first of them is lifted.
+func (r *EventRecorder) warningsAbout(service plan.Service) []warning {
+	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.UID(service)}
+	var warnings []warning
+	now := time.Now()
+	for _, family := range cluster.Families {
+		of := r.refusals[service][family]
+		for _, refusal := range of.Refusals {
+			ofPod := refusal.Pod.IsValid() && cluster.Planned{State: r.state, Family: family}.Placed(service, refusal.Pod)
+			w := warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: ofPod && !r.allKnowPods}
+			if settles(refusal.Reason) {
+				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
+			}
+			if !slices.Contains(warnings, w) {
+				warnings = append(warnings, w)
+			}
+		}
+	}
+	return append(warnings, told(about, r.troubles[service])...)
+}
+
+// told returns the warnings of troubles with an object.
+func told(about v1.ObjectReference, troubles []Trouble) (warnings []warning) {
+	for _, t := range troubles {
+		warnings = append(warnings, warning{About: about, Reason: t.Reason, Note: extension.ValidNote(t.Note), ofFew: t.Own})
+	}
+	return warnings
+}
+
+// note returns what an Event about a Service says that has other egress IPs of the IP family, or none.
+func (r *EventRecorder) note(refusal plan.Refusal, others bool) string {
+	note := "No egress IP: " + refusal.Message
+	if !refusal.Pod.IsValid() && refusal.EgressIP.IsValid() && others {
+		note = "Not all egress IPs: " + refusal.Message
+	}
+	if refusal.Pod.IsValid() {
+		note = "No egress IP for some endpoints: " + refusal.Message + ". 'openshift egress refused' on a node lists all."
+	}
+	if slices.Contains(nodeReasons, refusal.Reason) {
+		note = "On some nodes, for example " + r.nodeName + ": " + note
+	}
+	return extension.ValidNote(note)
+}
+
+// warningsAboutNode returns one warning for each reason of this node's own for which it refuses
+// something to a Service.
+func (r *EventRecorder) warningsAboutNode() []warning {
+	about := extension.NodeReference(r.nodeName)
+	var warnings []warning
+	for _, reason := range nodeReasons {
+		if example, found := r.example(reason); found {
+			note := "Services have no egress IP on this node, for example " + example.Service.String() + ": " + example.Message + ". 'openshift egress refused' on it lists all."
+			warnings = append(warnings, warning{About: about, Reason: reason, Note: extension.ValidNote(note)})
+		}
+	}
+	return append(warnings, told(about, r.troubles[plan.Service{}])...)
+}
+
+// example returns a refusal for a reason, the same one as long as it is there, if possible: another
+// note is another Event.
+func (r *EventRecorder) example(reason plan.Reason) (first plan.Refusal, found bool) {
+	for _, byFamily := range r.refusals {
+		for _, of := range byFamily {
+			for _, refusal := range of.Refusals {
+				if refusal.Reason == reason && (!found || compareRefusals(refusal, first) < 0) {
+					first, found = refusal, true
+				}
+			}
+		}
+	}
+	return first, found
+}
+
+func compareRefusals(a, b plan.Refusal) int {
+	return cmp.Or(cmp.Compare(a.Service.String(), b.Service.String()), a.EgressIP.Compare(b.EgressIP))
+}
+
+// Run records Events until the context ends. What cannot be written is tried again when the Event is repeated.
+func (r *EventRecorder) Run(ctx context.Context, client coreclient.EventsGetter) {
+	r.record(ctx, extension.NewRecorder(klog.NewContext(ctx, r.logger), client, eventSource, r.nodeName))
+}
+
+// record records the warnings that are due until the context ends.
+func (r *EventRecorder) record(ctx context.Context, recorder record.EventRecorder) {
+	look := time.NewTicker(eventLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-look.C:
+		}
+		for w, found := r.nextNews(); found; w, found = r.nextNews() {
+			if r.limit.Wait(ctx) != nil {
+				return
+			}
+			recorder.Event(&w.About, v1.EventTypeNormal, string(w.Reason), w.Note)
+		}
+		for w, found := r.next(time.Now()); found; w, found = r.next(time.Now()) {
+			if r.limit.Wait(ctx) != nil {
+				return
+			}
+			recorder.Event(&w.About, v1.EventTypeWarning, string(w.Reason), w.Note)
+		}
+	}
+}
+
+// next returns a warning that is due and that this node has to write; the caller does.
+func (r *EventRecorder) next(now time.Time) (warning, bool) {
+	nodes := sync.OnceValue(r.state.NodeNames)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for service, warnings := range r.warnings {
+		for i := range warnings {
+			w := &warnings[i]
+			if now.Before(w.due) {
+				continue
+			}
+			w.due = now.Add(wait.Jitter(eventRepeat, 0.5))
+			ownToTell := service == (plan.Service{}) || w.ofFew
+			if ownToTell || isWriter(r.nodeName, nodes(), service.String()+" "+string(w.Reason)) {
+				return *w, true
+			}
+		}
+	}
+	return warning{}, false
+}
+
+// isWriter tells whether a node is among the first eventWriters of all, in an order that is as random
+// as the names and the same on all nodes: rendezvous hashing.
+func isWriter(node string, nodes []string, event string) bool {
+	weight := func(name string) [sha256.Size]byte { return sha256.Sum256([]byte(event + "\x00" + name)) }
+	own, before := weight(node), 0
+	for _, name := range nodes {
+		if other := weight(name); slices.Compare(other[:], own[:]) < 0 {
+			if before++; before == eventWriters {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Trouble is what is wrong with where an egress IP is.
+type Trouble struct {
+	Reason plan.Reason
+	Note   string
+	// Own: this node has to tell of it, others do not know.
+	Own bool
+}
+
+// AboutNode names, among Services, the Node that troubles are about: a Service has a namespace.
+func AboutNode(name string) plan.Service { return plan.Service{Name: name} }

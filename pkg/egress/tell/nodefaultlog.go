@@ -1,0 +1,46 @@
+package tell
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/client-go/util/flowcontrol"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// How many lines the log has on Nodes' addresses: so many at once, and one more each so often.
+const (
+	linesOfNodes  = 20
+	nodeLineEvery = time.Minute
+)
+
+// NodeFaultLog logs what Nodes should not tell, when it is new. It is for one goroutine.
+type NodeFaultLog struct {
+	logger klog.Logger
+	lines  flowcontrol.PassiveRateLimiter
+	known  []plan.NodeFault
+}
+
+func NewNodeFaultLog(logger klog.Logger, clock clock.PassiveClock) *NodeFaultLog {
+	return &NodeFaultLog{logger: logger, lines: newLineLimit(linesOfNodes, nodeLineEvery, clock)}
+}
+
+// Log takes all that Nodes should not tell now.
+func (l *NodeFaultLog) Log(faults []plan.NodeFault) {
+	if slices.Equal(l.known, faults) {
+		return
+	}
+	before := make(map[plan.NodeFault]bool, len(l.known))
+	for _, fault := range l.known {
+		before[fault] = true
+	}
+	for _, fault := range faults {
+		if !before[fault] && l.lines.TryAccept() {
+			l.logger.Error(nil, "A Node tells an address that is not its own, or that it should not have", "node", fault.Node, "address", fault.Address, "message", fault.Message)
+		}
+	}
+	l.known = faults
+}
