@@ -1,17 +1,14 @@
 package e2e
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -164,28 +161,12 @@ func (w *realWorld) statusAndGC(runtime string) {
 	} else {
 		known[unknown.Pod.UID] = true
 	}
-	w.eventually(func() error {
-		return w.reportsReady(m, v1.ConditionFalse, "origin-node-cni: the node cannot bind pods now")
-	})
+	w.reportsReady(m, v1.ConditionFalse, "origin-node-cni: the node cannot bind pods now")
 	m.Printed.Reset()
 	m.Start()
 	m.Ready()
-	w.eventually(func() error { return w.reportsReady(m, v1.ConditionTrue, "") })
+	w.ready()
 	w.knows(known)
-}
-
-// reportsReady returns an error unless the Ready condition of a Node has a status, and a text in its message.
-func (w *realWorld) reportsReady(m *member, status v1.ConditionStatus, text string) error {
-	node, err := w.Client().CoreV1().Nodes().Get(w.Context(), m.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == v1.NodeReady && condition.Status == status && strings.Contains(condition.Message, text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s is not Ready=%s, %q: %v", m.Name, status, text, node.Status.Conditions)
 }
 
 // calls fails unless the runtime of the first node has called the plugin by these commands and no others.

@@ -120,17 +120,27 @@ func (w *realWorld) letKubelets() {
 // ready waits until pods can be scheduled to each node.
 func (w *realWorld) ready() {
 	w.Helper()
+	for _, m := range w.members {
+		w.reportsReady(m, v1.ConditionTrue, "kubelet is posting ready status")
+	}
+}
+
+// reportsReady waits until the kubelet has set its Node's condition Ready to a status, with a text in its message, and the taints are those
+// of this status: they follow the condition.
+func (w *realWorld) reportsReady(m *member, status v1.ConditionStatus, text string) {
+	w.Helper()
 	w.eventually(func() error {
-		for _, m := range w.members {
-			node, err := w.Client().CoreV1().Nodes().Get(w.Context(), m.Name, metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			if node.Status.NodeInfo.KubeletVersion == "" || len(node.Spec.Taints) > 0 {
-				return fmt.Errorf("%s has the taints %v; its conditions are %v", m.Name, node.Spec.Taints, node.Status.Conditions)
+		node, err := w.Client().CoreV1().Nodes().Get(w.Context(), m.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, condition := range node.Status.Conditions {
+			if condition.Type == v1.NodeReady && condition.Status == status && strings.Contains(condition.Message, text) &&
+				(status == v1.ConditionTrue) == (len(node.Spec.Taints) == 0) {
+				return nil
 			}
 		}
-		return nil
+		return fmt.Errorf("%s is not Ready=%s with %q; it has the taints %v, and its conditions are %v", m.Name, status, text, node.Spec.Taints, node.Status.Conditions)
 	})
 }
 

@@ -31,6 +31,7 @@ crio)
   grep -v hugetlb /proc/cgroups >/mnt/cgroups
   mount --bind /mnt/cgroups /proc/cgroups
   run() { crio --config=/mnt/runtime.toml --config-dir=; }
+  # This one loads archives with a single image, that of the pods.
   load() {
     copyimg --root=/mnt/storage --runroot=/run/containers/storage --storage-driver=overlay --signature-policy=/mnt/policy.json \
       --import-from="oci-archive:$1" --image-name=localhost/pod:test
