@@ -52,12 +52,10 @@ func (e *Extension) podsHere(explainer *plan.Explainer, p plan.Plan) map[netip.A
 
 // addresses returns what is known of the egress IPs of a family.
 func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
-	claimed := s.state.EgressIPs(family)
-	s.mu.Lock()
+	now, next := s.lockAsked(family)
 	defer s.mu.Unlock()
-	now := time.Now()
-	conflicts := s.directory.Conflicts(now)
-	ways, holder := s.ways(family, claimed, now), s.holder(family, now)
+	claimed, conflicts := s.state.EgressIPs(family), s.directory.Conflicts(now)
+	ways, holder := s.ways(family, claimed, now, next), s.holder(family, now, next)
 	for _, ip := range claimed {
 		h := holder(ip)
 		a := status.Address{
@@ -123,11 +121,10 @@ func (s *steerer) troubles(others ...map[netip.Addr]tell.Trouble) map[plan.Servi
 
 // troublesOf returns what is wrong with the egress IPs of a family.
 func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
-	s.mu.Lock()
+	now, next := s.lockAsked(family)
 	defer s.mu.Unlock()
-	now := time.Now()
 	troubles := map[netip.Addr]tell.Trouble{}
-	claimed, holder := s.state.EgressIPs(family), s.holder(family, now)
+	claimed, holder := s.state.EgressIPs(family), s.holder(family, now, next)
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
 			troubles[ip] = tell.Trouble{Reason: addressLost, Note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
@@ -152,9 +149,9 @@ func (s *steerer) holders(family v1.IPFamily) map[netip.Addr]string {
 		return nil
 	}
 	held := map[netip.Addr]string{}
-	s.mu.Lock()
+	now, next := s.lockAsked(family)
 	defer s.mu.Unlock()
-	holder := s.holder(family, time.Now())
+	holder := s.holder(family, now, next)
 	for _, ip := range ips {
 		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote {
 			held[ip] = h.Node

@@ -14,12 +14,12 @@
 //
 // # The parts
 //
-//	CNI plugin, kubelet's Pods ─► attacher ─────┐
-//	Services, EndpointSlices ─► extension.Host ─┤
-//	Nodes, ServiceCIDRs, Network,               │
-//	headless Services ─► informers ─────────────┴─► objects.go ─► state ─► placement ─► plan.Planner
+//	CNI plugin, kubelet's Pods ─► attach.Attacher ──┐
+//	Services, EndpointSlices ─► extension.Host ─────┤
+//	Nodes ─► an informer ───────────────────────────┤
+//	ServiceCIDRs, Network, headless Services ───────┴─► cluster.State ─► placement ─► plan.Planner
 //	                                                                                        │ plan.Change
-//	                                 Events, metrics, log ◄─────────────────────────────────┤
+//	                                 Events, metrics, log (package tell) ◄──────────────────┤
 //	                                                                                        ▼ kernel.Change
 //	                                          one loop and one reconcile.Reconciler for each IP family
 //	                                                                                        │
@@ -28,11 +28,14 @@
 //
 //	what MetalLB announces ─► balancer ─┐
 //	interfaces, Leases, other nodes ────┴─► steerer ─► which node has which egress IP, for each sync
+//	Nodes with a label, grants, keys ─► poolNode ─► pool.Runner, which puts egress IPs on this node
 //
-//	state ─► plan.Build ─► status, for 'openshift egress'
-//	the runtime's list of CNI plugins ─► pluginList, which keeps our plugin there, or says that it is missing
+//	cluster.State ─► plan.Build ─► status, for 'openshift egress'
 //
-// An [Extension] keeps what plans need of the objects. Nothing is written until all kinds of objects
+// Packages cluster, tell and attach do not know this one; what they have to tell or to ask, they are given as functions. An
+// [Extension] wires them, and no part of this package holds it.
+//
+// Nothing is written until all kinds of objects
 // are known (extension.Barrier): a plan made before could drop what is right, or grant what is to be
 // refused. Then each IP family has a loop (extension.Loop) that makes a plan and brings it into the
 // kernel. The families never wait for each other's programs.
@@ -43,8 +46,9 @@
 // Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
 // has the whole plan written, as if nothing had been.
 //
-// No lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The proxier
-// tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
+// No lock is held while anybody logs, sets metrics, runs a program or speaks netlink, but for the one by which readers of
+// [Extension.Usage] wait for each other. Locks are taken in this order: poolNode, steerer, cluster.State. Questions of people and of
+// metrics change nothing. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
 //
 // # Behaviour
 //

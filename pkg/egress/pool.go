@@ -64,8 +64,8 @@ type poolNode struct {
 	// runner is nil as long as this node has had no part in the pool.
 	runner *pool.Runner
 	told   toldPool
-	// looked: it is known what an earlier process has left.
-	looked bool
+	// starting: somebody starts this node's part. looked: it is known whether an earlier process has left addresses.
+	starting, looked bool
 	// left are the addresses that the pool leaves to a load balancer, and no node has, since when.
 	left map[netip.Addr]time.Time
 	// moves counts the addresses that this node took or released, by why.
@@ -168,22 +168,14 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	}
 	s := p.steerer
 	judged := s.state.JudgedNodes(s.outer)
+	self := p.config.NodeName
+	if p.mayStart(family, judged.Primary[self]) {
+		p.start()
+	}
 	p.mu.Lock()
 	defer p.unlock()
 	addresses := p.owned(judged)
-	if granted := s.state.Granted(family, p.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
-		p.wanted[family] = granted
-	}
-	if len(p.wanted) < len(cluster.Families) {
-		return
-	}
-	p.noteLeft(time.Now())
-	p.warnOfLabels()
-	self := p.config.NodeName
-	if p.runner == nil && p.hasKey() && addresses[self].IsValid() && (p.nodes[self] || p.leftovers()) {
-		p.start()
-	}
-	if p.runner == nil {
+	if len(p.wanted) < len(cluster.Families) || p.runner == nil {
 		return
 	}
 	wanted, siblings := p.allWanted()
@@ -204,6 +196,25 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	}
 	p.told = toldPool{addresses, nodes, zones, wanted, siblings}
 	p.warn(wanted)
+}
+
+// mayStart notes what the plan of a family grants, and tells whether the caller has to start this node's part: it has that to itself then.
+func (p *poolNode) mayStart(family v1.IPFamily, own netip.Addr) bool {
+	p.mu.Lock()
+	defer p.unlock()
+	if granted := p.state.Granted(family, p.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
+		p.wanted[family] = granted
+	}
+	if len(p.wanted) < len(cluster.Families) {
+		return false
+	}
+	p.noteLeft(time.Now())
+	p.warnOfLabels()
+	if p.runner != nil || p.starting || !p.hasKey() || !own.IsValid() || !p.nodes[p.config.NodeName] && p.looked {
+		return false
+	}
+	p.starting = true
+	return true
 }
 
 // owned are the addresses at which the pool speaks with nodes, each with one alone: a node says itself which one it has, and is not
@@ -240,29 +251,27 @@ func (p *poolNode) allWanted() (all map[netip.Addr]bool, siblings map[netip.Addr
 	return all, siblings
 }
 
-// leftovers tells whether an earlier process, of a node in the pool, has left addresses that have to be handed over.
-// The lock must be held.
-func (p *poolNode) leftovers() bool {
-	if p.looked {
-		return false
-	}
-	p.looked = true
-	return pool.HasAddresses(p.config.Pool.Networks)
-}
-
 // hasKey tells whether there is one. Until then addresses stay where they are: nobody would know who speaks.
 func (p *poolNode) hasKey() bool { return len(p.keys()) > 0 }
 
-// start begins to take part. The lock must be held.
+// start begins to take part, unless this node is not in the pool and has no addresses of an earlier process, which have to be handed
+// over. It asks the kernel, so the lock must not be held.
 func (p *poolNode) start() {
+	left := pool.HasAddresses(p.config.Pool.Networks)
+	p.mu.Lock()
+	p.looked = true
+	if !left && !p.nodes[p.config.NodeName] {
+		p.starting = false
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Unlock()
 	p.stopKeeping()
 	handovers, err := p.startHandovers()
-	if p.handovers = handovers; err != nil {
-		p.later(func() {
-			p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
-		})
+	if err != nil {
+		p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
 	}
-	p.runner = pool.NewRunner(pool.Config{
+	runner := pool.NewRunner(pool.Config{
 		NodeName: p.config.NodeName, Port: p.config.Membership.Port, Keys: p.keys,
 		Networks: p.config.Pool.Networks, Ignored: steering.Device,
 		Handover: err == nil,
@@ -270,12 +279,13 @@ func (p *poolNode) start() {
 		Changed:  func() { p.changed(true, time.Now()) },
 	})
 	if p.isDrained() {
-		p.later(func() {
-			p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.Membership.DrainFile)
-		})
-		p.runner.Tell(pool.Drain{Now: true})
+		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.Membership.DrainFile)
+		runner.Tell(pool.Drain{Now: true})
 	}
-	p.running.Go(func() { p.runner.Run(p.ctx) })
+	p.mu.Lock()
+	p.handovers, p.runner, p.starting = handovers, runner, false
+	p.mu.Unlock()
+	p.running.Go(func() { runner.Run(p.ctx) })
 }
 
 // dueSince returns since when the part in the pool has not come to something that it has to do; zero if there is nothing.

@@ -57,7 +57,7 @@ func (e *Extension) familyStatus() (result []status.Family) {
 		p, s := plan.Build(place.Of(in)), f.reconciler.Status()
 		told := status.Family{Family: string(name), Input: in, Plan: p, Scope: string(place.Scope), LastSync: s.LastSuccess, Backend: string(e.config.Backend)}
 		desired := p.Desired()
-		desired.Steering, _ = e.steerer.steering(name)
+		desired.Steering = e.steerer.steering(name)
 		told.Since, told.Written = f.reconciler.Since(desired)
 		if s.Failure != nil {
 			told.Error = s.Failure.Error()
@@ -157,7 +157,7 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		}
 		name := v1.IPFamily(f.Family)
 		desired := f.Plan.Desired()
-		desired.Steering, _ = e.steerer.steering(name)
+		desired.Steering = e.steerer.steering(name)
 		rules, err := reconcile.Compare(ctx, e.config.Backend, kernel.Family(f.Family), desired)
 		if err != nil {
 			return nil, false, fmt.Errorf("read the %s rules: %w", f.Family, err)

@@ -82,6 +82,10 @@ type steerer struct {
 
 	own ownAddresses
 
+	telling sync.Mutex
+	// told is why nodes, by their names, cannot be the next hop, as the log says. Protected by telling.
+	told map[string]holders.Reason
+
 	mu        sync.Mutex
 	directory *holders.Directory
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
@@ -115,8 +119,6 @@ type steerer struct {
 	hardwareLimit int
 	// ask has the kernel tell again which ones it knows.
 	ask chan struct{}
-	// told is why nodes, by their names, cannot be the next hop, as the log says.
-	told map[string]holders.Reason
 	// homed is what was found last.
 	homed map[v1.IPFamily]homed
 }
@@ -332,25 +334,17 @@ func (s *steerer) deleteNode(name string) {
 	s.apply(holders.NodeDeleted{Name: name})
 }
 
-// steering returns which ways the packets of an IP family take, and when that changes without an event;
-// zero for never. It tells the other nodes which egress IPs are here, if they were told before.
-func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake time.Time) {
+// sync returns which ways the packets of an IP family take from now on, and when that changes without an event; zero for never. It
+// tells the other nodes which egress IPs are here, if they were told before, and has the kernel look for those that it does not know.
+func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Time) {
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
-	differs := false
-	defer func() {
-		if differs { // for the other family as well
-			s.wake()
-		}
-	}()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	s.readdress(now)
-	s.expectNew(family, now)
-	differs = s.noteClaims(now)
-	result = s.steeringAt(family, now)
+	if s.note(family) { // for the other family as well
+		defer s.wake()
+	}
+	now, next := s.lockAsked(family)
+	result = s.steeringAt(family, now, next)
 	if s.announcer != nil {
 		s.announcer.SetNodes(result.Self, s.state.Primaries(s.outer))
 	}
@@ -359,7 +353,30 @@ func (s *steerer) steering(family v1.IPFamily) (result kernel.Steering, wake tim
 	for _, until := range s.coming {
 		s.wakeAt = holders.Earlier(s.wakeAt, until)
 	}
-	return result, s.wakeAt
+	wake = s.wakeAt
+	s.mu.Unlock()
+	s.findSenders(result)
+	return result, wake
+}
+
+// note takes note of what the objects say that nobody has told of, and tells whether an answer has changed.
+func (s *steerer) note(family v1.IPFamily) (differs bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.readdress(now)
+	s.expectNew(family, now)
+	return s.noteClaims(now)
+}
+
+// steering returns which ways the packets of an IP family take now. Nothing follows from the question.
+func (s *steerer) steering(family v1.IPFamily) kernel.Steering {
+	if s == nil {
+		return kernel.Steering{}
+	}
+	now, next := s.lockAsked(family)
+	defer s.mu.Unlock()
+	return s.steeringAt(family, now, next)
 }
 
 // arrival is how long a new egress IP may take to come to a node, and its announcement to come here: the pool asks first
@@ -397,7 +414,7 @@ func (s *steerer) noteClaims(now time.Time) (changed bool) {
 }
 
 // steeringAt returns which ways the packets of an IP family take. The lock must be held.
-func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.Steering) {
+func (s *steerer) steeringAt(family v1.IPFamily, now time.Time, next nextHops) (result kernel.Steering) {
 	self := s.state.Config.NodeName
 	result.Self = s.state.Primary(self, s.outer)
 	for name, ip := range s.nodes(family) {
@@ -408,7 +425,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time) (result kernel.S
 	slices.SortFunc(result.Nodes, netip.Addr.Compare)
 	result.Nodes = slices.Compact(result.Nodes)
 	claimed := s.state.EgressIPs(family)
-	result.Ways = s.ways(family, claimed, now)
+	result.Ways = s.ways(family, claimed, now, next)
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {
 		// Connections to one that this node is about to take live on only if it is prepared.
@@ -432,9 +449,9 @@ func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
 
 // ways returns which ways the packets of these egress IPs, of a family, take. A refusal is final for a connection, so what has
 // a new egress IP is dropped in silence instead: its SYN comes again. The lock must be held.
-func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time) map[netip.Addr]kernel.Way {
+func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time, next nextHops) map[netip.Addr]kernel.Way {
 	ways := s.directory.Ways(egressIPs, s.state.Config.Steering.Mode, now)
-	holder := s.holder(family, now)
+	holder := s.holder(family, now, next)
 	for ip, way := range ways {
 		if _, coming := s.coming[ip]; coming && way.Kind == kernel.Prohibit {
 			ways[ip] = kernel.Way{Kind: kernel.Blackhole}
@@ -484,17 +501,29 @@ type homed struct {
 	homes    map[netip.Addr]netip.Addr
 }
 
-// senders returns the hardware addresses of the other nodes, and has the kernel tell, or look for, those that are not known: it
-// may know one of a node that was none when it learned of it. Through a tunnel they do not count. The lock must be held.
+// senders returns the hardware addresses of the other nodes, as far as they are known. Through a tunnel they do not count. The lock must
+// be held.
 func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr {
 	if s.config.Kernel.Transport != steering.Direct {
 		return nil
 	}
 	senders := map[netip.Addr]kernel.HardwareAddr{}
 	for _, node := range in.Nodes {
-		at, known := s.hardware[node]
-		if known {
+		if at, known := s.hardware[node]; known {
 			senders[node] = at
+		}
+	}
+	return senders
+}
+
+// findSenders has the kernel tell, or look for, the hardware addresses that are not known: it may know one of a node that was none when
+// it learned of it.
+func (s *steerer) findSenders(in kernel.Steering) {
+	if s.config.Kernel.Transport != steering.Direct {
+		return
+	}
+	for _, node := range in.Nodes {
+		if _, known := in.Senders[node]; known {
 			continue
 		}
 		if err := s.find(in.Self, node); err != nil {
@@ -505,7 +534,6 @@ func (s *steerer) senders(in kernel.Steering) map[netip.Addr]kernel.HardwareAddr
 		default: // it will
 		}
 	}
-	return senders
 }
 
 // setHardware takes the hardware address of a host. It keeps those of nodes: any host on the network can claim to be many.
@@ -526,24 +554,56 @@ func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
 	}
 }
 
+// nextHops has why nodes, by their names, cannot be the next hop; empty for those that can.
+type nextHops map[string]holders.Reason
+
+// lockAsked takes the lock, at a time at which it is known of all nodes that have an egress IP of a family whether they can be the next
+// hop: the kernel is asked without the lock.
+func (s *steerer) lockAsked(family v1.IPFamily) (now time.Time, next nextHops) {
+	next = nextHops{}
+	for {
+		s.mu.Lock()
+		now = time.Now()
+		open := s.unasked(family, now, next)
+		if len(open) == 0 {
+			return now, next
+		}
+		s.mu.Unlock()
+		self, nodes := s.state.Primary(s.state.Config.NodeName, s.outer), s.state.Primaries(family)
+		for _, name := range open {
+			next[name] = s.unreachable(family, name, self, nodes[name])
+		}
+	}
+}
+
+// unasked returns the nodes that have an egress IP and are not in next; none where there is a tunnel. The lock must be held.
+func (s *steerer) unasked(family v1.IPFamily, now time.Time, next nextHops) (names []string) {
+	if s.config.Kernel.Transport != steering.Direct {
+		return nil
+	}
+	for _, ip := range s.state.EgressIPs(family) {
+		h := s.directory.Holder(ip, now)
+		if _, asked := next[h.Node]; h.State == holders.Remote && !asked && !slices.Contains(names, h.Node) {
+			names = append(names, h.Node)
+		}
+	}
+	return names
+}
+
 // holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be
-// the next hop of packets of this node. The lock must be held.
-func (s *steerer) holder(family v1.IPFamily, now time.Time) func(netip.Addr) holders.Holding {
+// the next hop of packets of this node. The lock must be held as [steerer.lockAsked] takes it.
+func (s *steerer) holder(family v1.IPFamily, now time.Time, next nextHops) func(netip.Addr) holders.Holding {
 	if s.config.Kernel.Transport != steering.Direct {
 		return func(ip netip.Addr) holders.Holding { return s.directory.Holder(ip, now) }
 	}
-	self, nodes := s.state.Primary(s.state.Config.NodeName, s.outer), s.state.Primaries(family)
-	reasons := map[string]holders.Reason{} // each node is asked for once
+	nodes := s.state.Primaries(family)
 	return func(ip netip.Addr) holders.Holding {
 		h := s.directory.Holder(ip, now)
 		if h.State != holders.Remote {
 			return h
 		}
-		if _, known := reasons[h.Node]; !known {
-			reasons[h.Node] = s.unreachable(family, h.Node, self, nodes[h.Node])
-		}
 		h.Address = nodes[h.Node]
-		if why := reasons[h.Node]; why != "" {
+		if why := next[h.Node]; why != "" {
 			h.State, h.Address, h.Why = holders.Lost, netip.Addr{}, why
 		}
 		return h
@@ -551,7 +611,7 @@ func (s *steerer) holder(family v1.IPFamily, now time.Time) func(netip.Addr) hol
 }
 
 // unreachable returns why a node cannot be the next hop of packets of an IP family; empty if it can. The log says it
-// when that changes.
+// when that changes. The lock must not be held.
 func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.Addr) (why holders.Reason) {
 	if !node.IsValid() {
 		why = holders.Reason(fmt.Sprintf("the node has no InternalIP that counts for %s, which the transport direct needs", family))
@@ -559,14 +619,17 @@ func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.
 		why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
 	}
 	key := string(family) + " " + name
-	switch before := s.told[key]; {
+	s.telling.Lock()
+	before := s.told[key]
+	s.told[key] = why
+	s.telling.Unlock()
+	switch {
 	case why != "" && why != before:
 		s.logger.Error(errors.New(string(why)), "Packets for the egress IPs of a node are rejected, because the transport direct cannot send them there; "+
 			"bring these egress IPs to a node of the same network, or set egress-snat-steering-transport to vxlan on all nodes", "node", name, "ipFamily", family)
 	case why == "" && before != "":
 		s.logger.Info("The transport direct reaches the node again", "node", name, "ipFamily", family)
 	}
-	s.told[key] = why
 	return why
 }
 
@@ -592,7 +655,7 @@ func SteeringFor(family v1.IPFamily, config Config, objects cluster.Objects) (re
 	}
 	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
 	steerer.directory.Apply(holders.LeasesKnown{}, now)
-	return steerer.steeringAt(family, now), err
+	return steerer.steering(family), err
 }
 
 // steererFor returns a steerer that tells nobody, and looks for no hardware addresses.

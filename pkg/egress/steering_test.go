@@ -82,7 +82,7 @@ func (s *steered) announce(node string, epoch uint64) holders.Event {
 
 func (s *steered) expect(want map[netip.Addr]kernel.Way) {
 	s.Helper()
-	got, _ := s.steering(v1.IPv4Protocol)
+	got, _ := s.sync(v1.IPv4Protocol)
 	if diff := cmp.Diff(want, got.Ways, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		s.Errorf("ways (-want +got):\n%s", diff)
 	}
@@ -118,11 +118,63 @@ func TestSteerer_NextHops(t *testing.T) {
 	s.setHardware(netip.MustParseAddr("192.0.2.99"), kernel.HardwareAddr{2, 0, 0, 0, 0, 99}) // no node
 	s.setHardware(node, at)
 	s.setHardware(node, at)
-	if got, _ := s.steering(v1.IPv4Protocol); len(got.Senders) != 1 || got.Senders[node] != at || s.syncs != syncs+1 {
+	if got, _ := s.sync(v1.IPv4Protocol); len(got.Senders) != 1 || got.Senders[node] != at || s.syncs != syncs+1 {
 		t.Errorf("the nodes are at %v after %d syncs, want %s at %s after one", got.Senders, s.syncs-syncs, node, at)
 	}
-	if got, _ := s.steering(v1.IPv6Protocol); len(got.Nodes) > 0 || !got.Self.IsValid() {
+	if got, _ := s.sync(v1.IPv6Protocol); len(got.Nodes) > 0 || !got.Self.IsValid() {
 		t.Errorf("IPv6: this node is %s, the others are %s; want none without an IPv6 address", got.Self, got.Nodes)
+	}
+}
+
+// TestSteerer_AsksTheKernelWithoutTheLock: whether a node can be the next hop, and for its hardware address. An egress IP that goes to
+// another node meanwhile has that one asked for, too.
+func TestSteerer_AsksTheKernelWithoutTheLock(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.config.Kernel.Transport = steering.Direct
+	third := node("node-c", "192.0.2.4", v1.ConditionTrue)
+	s.state.SetNode(third)
+	s.setNode(third)
+	s.apply(s.announce("node-b", 1))
+	free := func() {
+		if !s.mu.TryLock() {
+			t.Fatal("the kernel is asked with the lock held")
+		}
+		s.mu.Unlock()
+	}
+	s.find = func(_, _ netip.Addr) error { free(); return nil }
+	s.adjacent = func(_, next netip.Addr) error {
+		free()
+		if next == netip.MustParseAddr("192.0.2.3") {
+			s.apply(s.announce("node-c", 2))
+			return nil
+		}
+		return errors.New("it is behind a router")
+	}
+	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}})
+	if a := s.addresses(v1.IPv4Protocol)[0]; a.Holder != "node-c" || a.State != string(holders.Lost) {
+		t.Errorf("got %+v, want it lost with node-c", a)
+	}
+}
+
+// TestSteerer_AQuestionChangesNothing: a new egress IP is not noted, nobody is told, and no sync comes at another time.
+func TestSteerer_AQuestionChangesNothing(t *testing.T) {
+	s := newSteered(t, holders.Required)
+	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	wakeAt := s.wakeAt
+	s.steering(v1.IPv4Protocol)
+	if len(s.coming) > 0 || s.claims != nil || !s.wakeAt.Equal(wakeAt) {
+		t.Errorf("a question notes %v and %v, and has a sync at %s instead of %s", s.coming, s.claims, s.wakeAt, wakeAt)
+	}
+	s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
+	told := s.published
+	if s.directory.Apply(holders.OwnAddresses{}, time.Now()); told.Revision == 0 || len(told.Addresses) != 1 {
+		t.Fatalf("others were told %+v, want that the egress IP is here", told)
+	}
+	if s.steering(v1.IPv4Protocol); s.published.Revision != told.Revision {
+		t.Errorf("a question tells others %+v", s.published)
+	}
+	if s.sync(v1.IPv4Protocol); s.published.Revision == told.Revision || len(s.coming) == 0 {
+		t.Errorf("a sync tells others %+v, and notes %v", s.published, s.coming)
 	}
 }
 
@@ -133,7 +185,7 @@ func TestSteerer_HardwareOfNodesAlone(t *testing.T) {
 	s.config.Kernel.Transport = steering.Direct
 	s.find = func(_, _ netip.Addr) error { return nil }
 	asked := func() bool {
-		s.steering(v1.IPv4Protocol)
+		s.sync(v1.IPv4Protocol)
 		select {
 		case <-s.ask:
 			return true
@@ -195,7 +247,7 @@ func TestSteerer_UnclaimedAddresses(t *testing.T) {
 func TestSteerer_Ways(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.expect(map[netip.Addr]kernel.Way{})
-	got, _ := s.steering(v1.IPv4Protocol)
+	got, _ := s.sync(v1.IPv4Protocol)
 	if got.Self != netip.MustParseAddr("192.0.2.2") || !slices.Equal(got.Nodes, []netip.Addr{netip.MustParseAddr("192.0.2.3")}) {
 		t.Errorf("this node is %s, the others are %s", got.Self, got.Nodes)
 	}
@@ -207,7 +259,7 @@ func TestSteerer_Ways(t *testing.T) {
 	}
 	s.apply(s.announce("node-b", 0))
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Blackhole}})
-	if _, wake := s.steering(v1.IPv4Protocol); wake.IsZero() {
+	if _, wake := s.sync(v1.IPv4Protocol); wake.IsZero() {
 		t.Error("nothing wakes the loop when the address becomes nobody's")
 	}
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2"), egressIP}})
@@ -307,12 +359,12 @@ func TestSteerer_RequiredMode(t *testing.T) {
 		s.expect(silent)
 		time.Sleep(arrival / 2)
 		s.expect(silent)
-		if _, wake := s.steering(v1.IPv4Protocol); !wake.Equal(began.Add(arrival)) {
+		if _, wake := s.sync(v1.IPv4Protocol); !wake.Equal(began.Add(arrival)) {
 			t.Errorf("the next sync is at %s, want %s after the start", wake, arrival)
 		}
 		time.Sleep(arrival / 2)
 		s.expect(refused)
-		if _, wake := s.steering(v1.IPv4Protocol); !wake.IsZero() {
+		if _, wake := s.sync(v1.IPv4Protocol); !wake.IsZero() {
 			t.Errorf("the next sync is at %s, want none", wake)
 		}
 		s.apply(s.announce("node-b", 1))
@@ -329,7 +381,7 @@ func TestSteerer_OffSteersNothing(t *testing.T) {
 	s := newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
 	s.setNode(&v1.Node{})
 	s.deleteNode("node-b")
-	if got, wake := s.steering(v1.IPv4Protocol); s != nil || !got.Equal(kernel.Steering{}) || !wake.IsZero() || s.troubles() != nil {
+	if got, wake := s.sync(v1.IPv4Protocol); s != nil || !got.Equal(kernel.Steering{}) || !wake.IsZero() || s.troubles() != nil {
 		t.Errorf("got %v, %v, %v", s, got, wake)
 	}
 }
@@ -348,7 +400,7 @@ func TestSteerer_WithoutLeases(t *testing.T) {
 func TestSteerer_WakesInTime(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.apply(s.announce("node-b", 1))
-	if _, wake := s.steering(v1.IPv4Protocol); !wake.IsZero() {
+	if _, wake := s.sync(v1.IPv4Protocol); !wake.IsZero() {
 		t.Errorf("all is well, and the next sync is at %s", wake)
 	}
 	for _, wakes := range []int{1, 1} { // it knows already
@@ -357,7 +409,7 @@ func TestSteerer_WakesInTime(t *testing.T) {
 			t.Errorf("woken %d times, want %d", s.wakes, wakes)
 		}
 	}
-	if _, wake := s.steering(v1.IPv4Protocol); time.Until(wake) > 40*time.Second || time.Until(wake) < 30*time.Second {
+	if _, wake := s.sync(v1.IPv4Protocol); time.Until(wake) > 40*time.Second || time.Until(wake) < 30*time.Second {
 		t.Errorf("the next sync is in %s, want that in which it is silent", time.Until(wake))
 	}
 }
@@ -371,7 +423,7 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 	if s.published.Revision != 0 {
 		t.Errorf("told %v before all objects were known", s.published)
 	}
-	s.steering(v1.IPv4Protocol)
+	s.sync(v1.IPv4Protocol)
 	s.synced(v1.IPv4Protocol, cluster.Families)
 	if s.published.Revision != 0 {
 		t.Errorf("told %v before the IPv6 rules were there", s.published)
@@ -385,7 +437,7 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 			t.Errorf("told %v, want %v, revision %d", got, want, i+1)
 		}
 	}
-	s.steering(v1.IPv6Protocol)
+	s.sync(v1.IPv6Protocol)
 	if s.published.Revision != 3 {
 		t.Errorf("the same is told as revision %d", s.published.Revision)
 	}
@@ -461,7 +513,7 @@ func TestSteerer_Homes(t *testing.T) {
 	expect := func(want map[string]string) {
 		t.Helper()
 		s.state.Update(v1.IPv4Protocol)
-		steering, _ := s.steering(v1.IPv4Protocol)
+		steering, _ := s.sync(v1.IPv4Protocol)
 		got := map[string]string{}
 		for pod, node := range steering.Homes {
 			got[pod.String()] = node.String()
@@ -511,7 +563,7 @@ func BenchmarkSteerer_Steering(b *testing.B) {
 	}
 	s.state.Update(v1.IPv4Protocol)
 	for b.Loop() {
-		if got, _ := s.steering(v1.IPv4Protocol); len(got.Homes) != 10_000 {
+		if got, _ := s.sync(v1.IPv4Protocol); len(got.Homes) != 10_000 {
 			b.Fatalf("%d homes", len(got.Homes))
 		}
 	}
@@ -529,7 +581,7 @@ func TestSteerer_AddressJudgedLater(t *testing.T) {
 	own := node("node-b", "192.0.2.2", v1.ConditionTrue) // this node's
 	s.state.SetNode(own)
 	s.setNode(own)
-	if got, _ := s.steering(v1.IPv4Protocol); got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) > 0 {
+	if got, _ := s.sync(v1.IPv4Protocol); got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) > 0 {
 		t.Errorf("this node is %s, the others are %s; want none that has this node's address", got.Self, got.Nodes)
 	}
 }

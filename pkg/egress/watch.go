@@ -40,7 +40,8 @@ func (e *Extension) Watch(clients Clients) {
 	e.startPortSecurity()
 	e.running.Go(e.followNeighbours)
 	e.attacher.Run(&e.running, clients.Kube)
-	e.watcher().Run(klog.NewContext(e.ctx, e.logger), &e.running, clients.Kube, clients.Config) // what Nodes registered with is known before the first of them
+	// What Nodes registered with is known before the first of them.
+	e.watcher().Run(klog.NewContext(e.ctx, e.logger), &e.running, clients.Kube, clients.Config)
 	e.followNodes(clients.Nodes)
 	e.running.Go(func() { e.events.Run(e.ctx, clients.Kube.CoreV1()) })
 }
