@@ -16,8 +16,8 @@
 //	    v                                   .......................................
 //	results.json, RESULTS.md
 //
-// An emulated machine is 10 to 20 times slower. The program measures by how much, and gives tests the factor ([lab.SlownessVariable]):
-// their deadlines are as many times longer.
+// An emulated machine is 20 to 60 times slower, most where other work runs beside it. The program measures by how much, and gives tests
+// the factor ([lab.SlownessVariable]): their deadlines are as many times longer, 20 times at most.
 //
 // results.json has the last results of each kernel, RESULTS.md is a table of it. Both are written with -publish.
 //
