@@ -244,7 +244,7 @@ func (p *Proxy) clusterNetwork(ctx context.Context) (*configv1.Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster.ClusterNetwork(ctx, client)
+	return cluster.GetNetwork(ctx, client)
 }
 
 func serviceCIDRs(objects []*networkingv1.ServiceCIDR) []string {

@@ -50,12 +50,14 @@ func (s *State) Unconfirmed() (all, bound AddressSet) {
 // AddressSet is a set of addresses.
 type AddressSet map[netip.Addr]bool
 
+// Add adds addresses.
 func (s AddressSet) Add(addrs []netip.Addr) {
 	for _, addr := range addrs {
 		s[addr] = true
 	}
 }
 
+// AnyOf tells whether one of some addresses is in the set.
 func (s AddressSet) AnyOf(addrs []netip.Addr) bool {
 	return slices.ContainsFunc(addrs, func(addr netip.Addr) bool { return s[addr] })
 }

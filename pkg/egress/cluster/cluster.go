@@ -156,6 +156,7 @@ type JudgedNodes struct {
 // IsPrimary tells whether an address is a node's primary one.
 func (s *State) IsPrimary(ip netip.Addr) bool { return s.JudgedNodes(FamilyOf(ip)).Oldest[ip] != "" }
 
+// JudgedNodes returns what the plan makes of the addresses that Nodes tell. It must not be changed, and is the same until they change.
 func (s *State) JudgedNodes(family v1.IPFamily) *JudgedNodes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,6 +207,7 @@ func valid(ip netip.Addr) []netip.Addr {
 	return []netip.Addr{ip}
 }
 
+// IsReady tells whether a Node has the condition Ready.
 func IsReady(node *v1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
 		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue

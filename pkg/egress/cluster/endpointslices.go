@@ -52,9 +52,9 @@ type Effect int
 const (
 	// nothing: no plan changes.
 	nothing Effect = iota
-	// elsewhere: the plans of other nodes may change.
+	// Elsewhere: the plans of other nodes may change.
 	Elsewhere
-	// here: the plans of this node may change.
+	// Here: the plans of this node may change.
 	Here
 )
 

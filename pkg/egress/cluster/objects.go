@@ -113,6 +113,7 @@ func isHeadless(object *v1.Service) bool {
 	return object.Spec.ClusterIP == v1.ClusterIPNone && object.Spec.Type != v1.ServiceTypeExternalName
 }
 
+// NameOf is the name of an object.
 func NameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
@@ -448,8 +449,10 @@ func comparePrefixes(a, b netip.Prefix) int {
 	return a.Bits() - b.Bits()
 }
 
+// Families are both IP families.
 var Families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 
+// FamilyOf returns the IP family of an address.
 func FamilyOf(ip netip.Addr) v1.IPFamily {
 	if ip.Is4() {
 		return v1.IPv4Protocol

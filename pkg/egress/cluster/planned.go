@@ -61,6 +61,7 @@ func (p Planned) Desired(pods map[netip.Addr]bool) (result kernel.Desired) {
 	return result
 }
 
+// RefusalsOf returns what a Service is refused.
 func (p Planned) RefusalsOf(service plan.Service) (result Refused) {
 	p.ask(func(planner *plan.Planner) {
 		result = Refused{planner.RefusalsOf(service), planner.GrantsSome(service)}
@@ -68,6 +69,7 @@ func (p Planned) RefusalsOf(service plan.Service) (result Refused) {
 	return result
 }
 
+// Placed tells whether an endpoint of a Service at an address names a node.
 func (p Planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
 	p.ask(func(planner *plan.Planner) { result = planner.Placed(service, pod) })
 	return result
@@ -84,6 +86,7 @@ func (s *State) Homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]st
 	return homes, revision
 }
 
+// Numbers counts what the plan has.
 func (p Planned) Numbers() (result plan.Numbers) {
 	p.ask(func(planner *plan.Planner) { result = planner.Numbers() })
 	return result

@@ -33,8 +33,8 @@ func HasResource(ctx context.Context, client discovery.DiscoveryInterface, group
 	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == name }), nil
 }
 
-// ClusterNetwork returns OpenShift's Network, or nil if the cluster has none.
-func ClusterNetwork(ctx context.Context, client configclient.Interface) (*configv1.Network, error) {
+// GetNetwork returns OpenShift's Network, or nil if the cluster has none.
+func GetNetwork(ctx context.Context, client configclient.Interface) (*configv1.Network, error) {
 	if exists, err := hasNetworks(ctx, client.Discovery()); !exists {
 		return nil, err
 	}

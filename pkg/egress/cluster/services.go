@@ -77,6 +77,7 @@ func (s *State) planService(family v1.IPFamily, name types.NamespacedName, known
 	}
 }
 
+// PlanName is the name of a Service as plans have it.
 func PlanName(name types.NamespacedName) plan.Service {
 	return plan.Service{Namespace: name.Namespace, Name: name.Name}
 }

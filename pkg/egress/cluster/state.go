@@ -57,6 +57,7 @@ type State struct {
 	moved map[v1.IPFamily]bool
 }
 
+// New returns a State that knows no objects.
 func New(config Config) *State {
 	s := &State{
 		Config:      config,

@@ -65,9 +65,9 @@ type EventRecorder struct {
 	troubles map[plan.Service][]Trouble
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
 	// about a Node are by [AboutNode].
-	warnings map[plan.Service][]warning
+	warnings map[plan.Service][]Warning
 	// news are Events about this node that are told once.
-	news []warning
+	news []Warning
 }
 
 // mostNews is how many Events that are told once wait at most: the log has them all.
@@ -78,32 +78,32 @@ func (r *EventRecorder) Tell(reason plan.Reason, note string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.news) < mostNews {
-		r.news = append(r.news, warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note)})
+		r.news = append(r.news, Warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note)})
 		r.wakeUp()
 	}
 }
 
 // Standing returns the Events that are repeated about a Service now; with none, those about this node.
-func (r *EventRecorder) Standing(service plan.Service) []warning {
+func (r *EventRecorder) Standing(service plan.Service) []Warning {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.warnings[service])
 }
 
 // nextNews returns something that is told once; the caller does.
-func (r *EventRecorder) nextNews() (warning, bool) {
+func (r *EventRecorder) nextNews() (Warning, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.news) == 0 {
-		return warning{}, false
+		return Warning{}, false
 	}
 	first := r.news[0]
 	r.news = r.news[1:]
 	return first, true
 }
 
-// warning is an Event that is repeated as long as its reason holds.
-type warning struct {
+// Warning is an Event that is repeated as long as its reason holds.
+type Warning struct {
 	About  v1.ObjectReference
 	Reason plan.Reason
 	Note   string
@@ -113,13 +113,14 @@ type warning struct {
 	due time.Time
 }
 
+// NewEventRecorder returns one that knows the names of nodes, and what is refused, by a State.
 func NewEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.State) *EventRecorder {
 	return &EventRecorder{
 		logger: logger, nodeName: config.NodeName, allKnowPods: config.Scope == placement.Cluster, state: state,
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
 		wake:     make(chan struct{}, 1),
 		refusals: map[plan.Service]map[v1.IPFamily]cluster.Refused{},
-		warnings: map[plan.Service][]warning{},
+		warnings: map[plan.Service][]Warning{},
 	}
 }
 
@@ -229,7 +230,7 @@ func oneForEachReason(refusals []plan.Refusal) []plan.Refusal {
 }
 
 // replace makes these the warnings of a Service. One that was there before is not due earlier.
-func (r *EventRecorder) replace(service plan.Service, warnings []warning) {
+func (r *EventRecorder) replace(service plan.Service, warnings []Warning) {
 	for i := range warnings {
 		for _, old := range r.warnings[service] {
 			if w := &warnings[i]; old.About == w.About && old.Reason == w.Reason && old.Note == w.Note {
@@ -245,15 +246,15 @@ func (r *EventRecorder) replace(service plan.Service, warnings []warning) {
 // warningsAbout returns one warning for each reason for which a Service is refused something, of each IP
 // family, and one for both if it says the same of both. The families' plans follow their own changes: a
 // warning that spoke for both would be another one, and written anew, when the first of them is lifted.
-func (r *EventRecorder) warningsAbout(service plan.Service) []warning {
+func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
 	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.UID(service)}
-	var warnings []warning
+	var warnings []Warning
 	now := time.Now()
 	for _, family := range cluster.Families {
 		of := r.refusals[service][family]
 		for _, refusal := range of.Refusals {
 			ofPod := refusal.Pod.IsValid() && cluster.Planned{State: r.state, Family: family}.Placed(service, refusal.Pod)
-			w := warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: ofPod && !r.allKnowPods}
+			w := Warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: ofPod && !r.allKnowPods}
 			if settles(refusal.Reason) {
 				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
 			}
@@ -266,9 +267,9 @@ func (r *EventRecorder) warningsAbout(service plan.Service) []warning {
 }
 
 // told returns the warnings of troubles with an object.
-func told(about v1.ObjectReference, troubles []Trouble) (warnings []warning) {
+func told(about v1.ObjectReference, troubles []Trouble) (warnings []Warning) {
 	for _, t := range troubles {
-		warnings = append(warnings, warning{About: about, Reason: t.Reason, Note: extension.ValidNote(t.Note), ofFew: t.Own})
+		warnings = append(warnings, Warning{About: about, Reason: t.Reason, Note: extension.ValidNote(t.Note), ofFew: t.Own})
 	}
 	return warnings
 }
@@ -290,13 +291,13 @@ func (r *EventRecorder) note(refusal plan.Refusal, others bool) string {
 
 // warningsAboutNode returns one warning for each reason of this node's own for which it refuses
 // something to a Service.
-func (r *EventRecorder) warningsAboutNode() []warning {
+func (r *EventRecorder) warningsAboutNode() []Warning {
 	about := extension.NodeReference(r.nodeName)
-	var warnings []warning
+	var warnings []Warning
 	for _, reason := range nodeReasons {
 		if example, found := r.example(reason); found {
 			note := "Services have no egress IP on this node, for example " + example.Service.String() + ": " + example.Message + ". 'openshift egress refused' on it lists all."
-			warnings = append(warnings, warning{About: about, Reason: reason, Note: extension.ValidNote(note)})
+			warnings = append(warnings, Warning{About: about, Reason: reason, Note: extension.ValidNote(note)})
 		}
 	}
 	return append(warnings, told(about, r.troubles[plan.Service{}])...)
@@ -353,7 +354,7 @@ func (r *EventRecorder) record(ctx context.Context, recorder record.EventRecorde
 }
 
 // next returns a warning that is due and that this node has to write; the caller does.
-func (r *EventRecorder) next(now time.Time) (warning, bool) {
+func (r *EventRecorder) next(now time.Time) (Warning, bool) {
 	nodes := sync.OnceValue(r.state.NodeNames)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -370,7 +371,7 @@ func (r *EventRecorder) next(now time.Time) (warning, bool) {
 			}
 		}
 	}
-	return warning{}, false
+	return Warning{}, false
 }
 
 // isWriter tells whether a node is among the first eventWriters of all, in an order that is as random

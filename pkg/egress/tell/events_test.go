@@ -132,7 +132,7 @@ func say(r *EventRecorder, refusals ...plan.Refusal) {
 }
 
 // dueAt returns the warnings that a node writes at a time.
-func dueAt(r *EventRecorder, now time.Time) (due []warning) {
+func dueAt(r *EventRecorder, now time.Time) (due []Warning) {
 	for w, found := r.next(now); found; w, found = r.next(now) {
 		due = append(due, w)
 	}
@@ -140,7 +140,7 @@ func dueAt(r *EventRecorder, now time.Time) (due []warning) {
 }
 
 // texts are what warnings are about, and why.
-func texts(warnings []warning) (texts []string) {
+func texts(warnings []Warning) (texts []string) {
 	for _, w := range warnings {
 		texts = append(texts, strings.Join([]string{w.About.Kind, w.About.Name, string(w.Reason)}, " "))
 	}
@@ -307,7 +307,7 @@ func TestEventRecorder_NodesOwnReasonIsAboutTheNodeToo(t *testing.T) {
 		r := newTestRecorder(fmt.Sprintf("node-%d", node), s)
 		say(r, refusal("web", plan.NoProxier, ""), refusal("db", plan.NoProxier, ""))
 		for _, w := range dueAt(r, time.Now()) {
-			written[texts([]warning{w})[0]]++
+			written[texts([]Warning{w})[0]]++
 			if !strings.Contains(w.Note, r.nodeName) && w.About.Kind == "Service" || w.About.Kind == "Node" && !strings.Contains(w.Note, "ns/db") {
 				t.Errorf("Event of %s says %q", r.nodeName, w.Note)
 			}

@@ -24,6 +24,7 @@ type NodeFaultLog struct {
 	known  []plan.NodeFault
 }
 
+// NewNodeFaultLog returns one that has logged nothing.
 func NewNodeFaultLog(logger klog.Logger, clock clock.PassiveClock) *NodeFaultLog {
 	return &NodeFaultLog{logger: logger, lines: newLineLimit(linesOfNodes, nodeLineEvery, clock)}
 }

@@ -49,6 +49,7 @@ type serviceRefusals struct {
 	leftOut int
 }
 
+// NewRefusalLog returns one that has logged nothing.
 func NewRefusalLog(logger klog.Logger, clock clock.PassiveClock) *RefusalLog {
 	return &RefusalLog{
 		logger: logger, clock: clock,
