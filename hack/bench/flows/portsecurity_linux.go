@@ -37,8 +37,10 @@ var (
 // PortSecurity is the figure of what the check of sources costs packets.
 func PortSecurity() figure.Figure {
 	return figure.Figure{Name: "steering/port-security", Run: func(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
-		var results []figure.Result
-
+		results, err := runSteering(ctx, s, []structure{local, secured, securedUnbound, fastLocal, fastSecured, fastUnbound, fastSecuredUnbound}, securedComparisons)
+		if err != nil {
+			return results, err
+		}
 		sockets, err := runSecuredSockets(ctx, s.AtMost(9))
 		return append(results, sockets...), err
 	}}

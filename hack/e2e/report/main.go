@@ -82,14 +82,14 @@ func (r *report) take(e testlog.Event) {
 		t = &test{began: at}
 		r.running[id] = t
 	}
-	switch {
-	case e.Action == "build-output":
+	switch e.Action {
+	case "build-output":
 		r.builds[e.ImportPath] += e.Output
-	case e.Action == "build-fail":
+	case "build-fail":
 		r.print("%s", r.builds[e.ImportPath])
-	case e.Action == "output":
+	case "output":
 		t.said = append(t.said, e.Output)
-	case e.Ended():
+	case "pass", "skip", "fail":
 		delete(r.running, id)
 		if e.Test == "" {
 			r.endPackage(e, t)
