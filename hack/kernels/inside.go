@@ -74,7 +74,7 @@ func inside(args []string) error {
 func say(m message) {
 	text, err := json.Marshal(m)
 	if err == nil {
-		_, err = fmt.Printf("\n%s%s\n", said, text) // a test may leave its last line open
+		_, err = fmt.Fprintf(os.Stdout, "\n%s%s\n", said, text) // a test may leave its last line open
 	}
 	if err != nil {
 		panic(err) // nobody hears anything any more

@@ -125,7 +125,9 @@ func (m *machine) end(end message, c *conversion) error {
 		counts.Failed = map[string]string{"": end.Error}
 	}
 	m.result.add(end.End, counts)
-	counts.print(os.Stdout, m.result.Kernel, end.End, time.Since(c.began))
+	if _, err := io.WriteString(os.Stdout, counts.text(m.result.Kernel, end.End, time.Since(c.began))); err != nil {
+		return err
+	}
 	if m.publish {
 		return publishResult(*m.result)
 	}

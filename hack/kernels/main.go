@@ -90,8 +90,11 @@ func testAll(ctx context.Context, chosen []string, only, tests string, publish b
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", kernel, err))
 		}
-		fmt.Printf("%s: %s, booted in %.0f s, %.1f times slower than this machine; everything took %s\n", kernel, m.result.Release,
+		told := fmt.Sprintf("%s: %s, booted in %.0f s, %.1f times slower than this machine; everything took %s\n", kernel, m.result.Release,
 			m.result.Boot, m.result.Slowness, time.Since(began).Round(time.Second))
+		if _, err := os.Stdout.WriteString(told); err != nil {
+			return err
+		}
 	}
 	return errors.Join(failed...)
 }

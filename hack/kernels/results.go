@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -100,15 +99,17 @@ func reason(words string) string {
 	return ""
 }
 
-// print prints the results of a package, with everything that failed tests said.
-func (c counts) print(w io.Writer, kernel, pkg string, took time.Duration) {
+// text tells of the results of a package, with everything that failed tests said.
+func (c counts) text(kernel, pkg string, took time.Duration) string {
+	var b strings.Builder
 	for _, test := range slices.Sorted(maps.Keys(c.Failed)) {
-		fmt.Fprintf(w, "FAIL %s %s %s\n%s", kernel, pkg, test, c.Failed[test])
+		fmt.Fprintf(&b, "FAIL %s %s %s\n%s", kernel, pkg, test, c.Failed[test])
 	}
 	for _, test := range slices.Sorted(maps.Keys(c.Skipped)) {
-		fmt.Fprintf(w, "SKIP %s %s %s: %s\n", kernel, pkg, test, c.Skipped[test])
+		fmt.Fprintf(&b, "SKIP %s %s %s: %s\n", kernel, pkg, test, c.Skipped[test])
 	}
-	fmt.Fprintf(w, "%s %s: %s; %s\n", kernel, pkg, c, took.Round(time.Second))
+	fmt.Fprintf(&b, "%s %s: %s; %s\n", kernel, pkg, c, took.Round(time.Second))
+	return b.String()
 }
 
 // String is what a cell of the table has.

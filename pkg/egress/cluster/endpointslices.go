@@ -52,9 +52,9 @@ type Effect int
 const (
 	// nothing: no plan changes.
 	nothing Effect = iota
-	// Elsewhere: the plans of other nodes may change.
+	// Elsewhere says that the plans of other nodes may change.
 	Elsewhere
-	// Here: the plans of this node may change.
+	// Here says that the plans of this node may change.
 	Here
 )
 

@@ -88,19 +88,54 @@ var ipWords = map[kernel.Family]*strings.Replacer{
 	kernel.IPv6: strings.NewReplacer("ICMP", "icmpv6", "IP", "ip6"),
 }
 
+// verdicts are those that need no chain, leads those that name one.
+var (
+	verdicts = map[string]expr.VerdictKind{"accept": expr.VerdictAccept, "drop": expr.VerdictDrop, "return": expr.VerdictReturn}
+	leads    = map[string]expr.VerdictKind{"jump": expr.VerdictJump, "goto": expr.VerdictGoto}
+)
+
 // statement reads a match, or what the rule does with the packet.
 func (w *words) statement() {
-	if read := statements[w.left[0]]; read != nil {
-		w.next()
-		read(w)
-		return
-	}
-	if w.take("tcp", "option", "maxseg", "size", "set") {
-		const kind, offset = 2, 2 // RFC 9293, section 3.2
+	from := w.left
+	first := w.next()
+	kind, ends := verdicts[first]
+	to, lead := leads[first]
+	switch {
+	case ends:
+		w.add(&expr.Verdict{Kind: kind})
+	case lead:
+		w.add(&expr.Verdict{Kind: to, Chain: w.next()})
+	case first == "notrack":
+		w.add(&expr.Notrack{})
+	case first == "counter":
+		w.expect("name")
+		w.add(&expr.Objref{Type: unix.NFT_OBJECT_COUNTER, Name: w.next()})
+	case first == "snat":
+		w.nat(expr.NATTypeSourceNAT)
+	case first == "dnat":
+		w.nat(expr.NATTypeDestNAT)
+	case first == "dup":
+		w.expect("to")
+		w.value(address(w.addressBytes()))
+		w.add(&expr.Dup{RegAddr: unix.NFT_REG_1})
+	case first == "reject":
+		w.reject()
+	case first == "add":
+		w.remember(unix.NFT_DYNSET_OP_ADD)
+	case first == "update":
+		w.remember(unix.NFT_DYNSET_OP_UPDATE)
+	case first == "tcp" && w.take("option", "maxseg", "size", "set"):
+		const mss, offset = 2, 2 // RFC 9293, section 3.2
 		w.literal(named(nil, 2), unix.NFT_REG_1)
-		w.add(&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Type: kind, Offset: offset, Len: 2, Op: expr.ExthdrOpTcpopt})
-		return
+		w.add(&expr.Exthdr{SourceRegister: unix.NFT_REG_1, Type: mss, Offset: offset, Len: 2, Op: expr.ExthdrOpTcpopt})
+	default:
+		w.left = from
+		w.ofField()
 	}
+}
+
+// ofField reads what begins with a field: it is set, or asked for.
+func (w *words) ofField() {
 	from := w.left
 	keys := w.readKey()
 	if len(keys) == 1 && w.take("set") {
@@ -109,34 +144,6 @@ func (w *words) statement() {
 	}
 	w.match(keys)
 	w.asked[strings.Join(from[:len(from)-len(w.left)], " ")] = true
-}
-
-var statements map[string]func(*words)
-
-func init() {
-	verdict := func(kind expr.VerdictKind) func(*words) {
-		return func(w *words) { w.add(&expr.Verdict{Kind: kind}) }
-	}
-	toChain := func(kind expr.VerdictKind) func(*words) {
-		return func(w *words) { w.add(&expr.Verdict{Kind: kind, Chain: w.next()}) }
-	}
-	statements = map[string]func(*words){
-		"accept": verdict(expr.VerdictAccept), "drop": verdict(expr.VerdictDrop), "return": verdict(expr.VerdictReturn),
-		"jump": toChain(expr.VerdictJump), "goto": toChain(expr.VerdictGoto),
-		"notrack": func(w *words) { w.add(&expr.Notrack{}) },
-		"counter": func(w *words) {
-			w.expect("name")
-			w.add(&expr.Objref{Type: unix.NFT_OBJECT_COUNTER, Name: w.next()})
-		},
-		"snat": func(w *words) { w.nat(expr.NATTypeSourceNAT) }, "dnat": func(w *words) { w.nat(expr.NATTypeDestNAT) },
-		"dup": func(w *words) {
-			w.expect("to")
-			w.value(address(w.addressBytes()))
-			w.add(&expr.Dup{RegAddr: unix.NFT_REG_1})
-		},
-		"reject": (*words).reject,
-		"add":    func(w *words) { w.remember(unix.NFT_DYNSET_OP_ADD) }, "update": func(w *words) { w.remember(unix.NFT_DYNSET_OP_UPDATE) },
-	}
 }
 
 func (w *words) addressBytes() int { return int(FamilyOf(w.ip).length) }
