@@ -61,6 +61,7 @@ var uses = []use{
 	{"kube-vip's egress", "`0x40`, one of ours", "iptables or nftables, source NAT", "none"},
 	{"Cilium", "`0xffff0fff`, of which `0x0f00` are its own and the others an identity", "iptables: `CILIUM_…`", "UDP 8472; device `cilium_vxlan`"},
 	{"AWS VPC CNI plugin", "`0x80`", "iptables: `AWS-SNAT-CHAIN-…`, source NAT at 100", "none"},
+	{"CNI plugin portmap", "`0x2000`", "iptables: `CNI-HOSTPORT-…` and `CNI-DN-…`, source NAT at 100", "none"},
 	{"Tailscale", "`0xff0000`", "iptables: `ts-…`, source NAT at 100", "UDP 41641; device `tailscale0`"},
 }
 
