@@ -121,7 +121,7 @@ test-e2e: build build-controlplane ## Run the tests against a real control plane
 	image=$(if $(filter all,$(E2E)),$$($(BUILD_IMAGE))) && \
 	conformance=$(if $(filter all,$(E2E)),$(if $(RUN),,$$(hack/build-conformance.sh))) && \
 	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane METALLB=$$metallb FLANNEL=$$flannel CONTAINERD=$$containerd CRIO=$$crio MULTUS=$$multus DEBIAN=$$debian IMAGE=$$image CONFORMANCE=$$conformance CGO_ENABLED=0 \
-		go run -trimpath ./hack/e2e/report -trimpath -count=1 -p=1 -timeout=4h $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
+		go run -trimpath ./hack/e2e/report -trimpath -count=1 -p=1 -timeout=6h $(if $(RUN),-run '$(RUN)') $(E2E_PACKAGES)
 
 .PHONY: test-daemonset
 test-daemonset: ## Run the node as the DaemonSet in images/node, which replaces kube-proxy, on real kubelets (root)

@@ -23,15 +23,19 @@ mkdir -p "${dir}"
 exec 9>"${dir}/lock"
 flock 9
 
+hack/install-packages.sh debootstrap:debootstrap e2fsprogs:/usr/sbin/mke2fs qemu-system-x86:qemu-system-x86_64 >&2
 pins=$(cat hack/build-kernel.sh hack/kernels/init.sh | sha256sum)
 if [[ "$(cat "${dir}/made" 2>/dev/null)" != "${pins}" ]]; then
-  hack/install-packages.sh debootstrap:debootstrap e2fsprogs:/usr/sbin/mke2fs qemu-system-x86:qemu-system-x86_64 >&2
   rm -rf "${dir:?}"/{root,made,disk,vmlinuz,initrd}
   echo "making the Debian ${suite} with the kernel ${kernel}" >&2
   debootstrap --variant=minbase --include=linux-image-cloud-amd64,initramfs-tools,kmod,procps,iptables,nftables,conntrack,ipset,iproute2,ethtool,strace \
     "${suite}" "${dir}/root" >"${dir}/log" || { tail -n 20 "${dir}/log" >&2; exit 1; }
   rm -rf "${dir}"/root/var/cache/apt/*.bin "${dir}"/root/var/cache/apt/archives/*.deb
   install -m 0755 hack/kernels/init.sh "${dir}/root/sbin/init-tests"
+  if ! compgen -G "${dir}/root/boot/vmlinuz-${kernel}.*" >/dev/null; then
+    echo "the Debian ${suite} has another kernel now: $(ls "${dir}/root/boot")" >&2
+    exit 1
+  fi
   cp "${dir}"/root/boot/vmlinuz-* "${dir}/vmlinuz"
   cp "${dir}"/root/boot/initrd.img-* "${dir}/initrd"
   mke2fs -q -t ext4 -L root -d "${dir}/root" "${dir}/disk" 2G

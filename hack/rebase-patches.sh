@@ -39,6 +39,11 @@ import() {
   git commit -qm "k8s.io/kubernetes $1"
 }
 
+checksum=$(cat "${series[@]}" | sha256sum)
+if [[ -d ${dir} && "$(cat "${dir}/.git/written-from" 2>/dev/null)" != "${checksum}" ]]; then
+  echo "${dir} was made from another series than the one in patches/; remove it to begin with this one" >&2
+  exit 1
+fi
 if [[ ! -d ${dir} ]]; then
   mkdir -p "${dir%/*}"
   making=$(mktemp -d "${dir%/*}/unfinished-XXXXXX")
@@ -53,6 +58,7 @@ if [[ ! -d ${dir} ]]; then
   git am -q --keep-cr --whitespace=nowarn "${series[@]}"
   git branch -q old-series
   import "${version}" upstream
+  echo "${checksum}" >.git/written-from
   mv "${making}" "${dir}"
   cd "${dir}"
   git rebase -q --onto upstream old series || true # git waits for a person at a conflict, which is told below
@@ -61,6 +67,10 @@ cd "${dir}"
 if [[ -d .git/rebase-merge ]]; then
   git status
   echo "git cannot merge the series: go on in ${dir}, as git says above, then run this again" >&2
+  exit 1
+fi
+if ! git merge-base --is-ancestor upstream series; then
+  echo "git has not rebased the series: do so in ${dir} with 'git rebase --onto upstream old series', or remove it to start again" >&2
   exit 1
 fi
 printf '\nWhat upstream changed from %s in the files of the series:\n' "${written_for}"

@@ -10,7 +10,7 @@ mkdir -p "${output}"
 # results NAME TREE RUNS PACKAGE... runs the tests of a tree, and writes a line "PACKAGE TEST OUTCOME" for each way in which
 # a test, or without TEST the package, ended. A failed test is no error: it may fail on both trees.
 results() {
-  local tree=$2 runs=$3 log=${output}/$1.json ended=${output}/$1
+  local tree=$2 runs=$3 log=${output}/$1-${branch:-given}-$3.json ended=${output}/$1
   shift 3
   for ((; runs > 0; runs--)); do # compiled as patchtool compiles
     (cd "${tree}" && GOWORK=off GOFLAGS='-mod=mod -trimpath -buildvcs=false' CGO_ENABLED=0 go test -json -count=1 "$@") || true

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
@@ -47,6 +48,9 @@ func (w World) Close() error {
 	return errors.Join(w.ControlPlane.Close(), w.Lab.Close())
 }
 
+// endTime is how long a kubelet may take to end.
+const endTime = 10 * time.Second
+
 // RunPods runs the cluster's pods as hosts of the lab that serve at the port, and returns how to end that; the pods
 // stay. The nodes are hosts of the lab, by the names of their Node objects.
 func (w World) RunPods(ctx context.Context, nodes map[string]*lab.Host, port int) (pods *Pods, end func() error) {
@@ -57,9 +61,14 @@ func (w World) RunPods(ctx context.Context, nodes map[string]*lab.Host, port int
 	go func() { ended <- kubelet.Run(ctx) }()
 	return pods, func() error {
 		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("the kubelet: %w", err)
+		select {
+		case err := <-ended:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("the kubelet: %w", err)
+			}
+			return nil
+		case <-time.After(endTime):
+			return fmt.Errorf("the kubelet has not ended within %s", endTime)
 		}
-		return nil
 	}
 }

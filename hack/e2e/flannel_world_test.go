@@ -132,10 +132,10 @@ func (w *flannelWorld) endDaemons() {
 func (w *flannelWorld) routed(m, peer *member, cidr netip.Prefix) error {
 	by := map[string]string{"vxlan": " dev flannel", "host-gw": " via " + like(cidr.Addr(), peer.Host).String() + " dev eth0"}[w.way.backend]
 	out, err := m.Host.Run(w.Context(), "ip", "route", "get", cidr.Addr().Next().String())
-	if err != nil || m != peer && !strings.Contains(out, by) {
-		return fmt.Errorf("%s has no route%s to the pods of %s: %s, %w", m.Name, by, peer.Name, out, err)
+	if err == nil && m != peer && !strings.Contains(out, by) {
+		err = fmt.Errorf("%s has no route%s to the pods of %s: %s", m.Name, by, peer.Name, out)
 	}
-	return nil
+	return err
 }
 
 // flushChains empties the chains in which flannel masquerades.
@@ -213,7 +213,9 @@ func (w *flannelWorld) megabytes(pod, server *lab.Host, to netip.AddrPort) (seen
 		if err == nil {
 			defer conn.Close()
 			seen = conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-			_, err = io.CopyN(conn, io.LimitReader(conn, size), size)
+			if err = conn.SetDeadline(time.Now().Add(soon)); err == nil {
+				_, err = io.CopyN(conn, io.LimitReader(conn, size), size)
+			}
 		}
 		served <- err
 	}()
@@ -230,7 +232,8 @@ func (w *flannelWorld) megabytes(pod, server *lab.Host, to netip.AddrPort) (seen
 	if err == nil && !bytes.Equal(got, sent) {
 		err = fmt.Errorf("%d bytes have come back, which are others", len(got))
 	}
-	return seen, errors.Join(err, <-served)
+	err = errors.Join(err, <-served) // the server has written seen before
+	return seen, err
 }
 
 // datagram sends one of 4,000 bytes and gets it back, and returns which client the server has seen.

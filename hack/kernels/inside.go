@@ -110,7 +110,7 @@ const mostStretch = 20
 // do runs the tests of a package. What they print goes to this process's standard output.
 func (r testRun) do(ctx context.Context, dir string, slowness float64) error {
 	cmd := exec.CommandContext(ctx, "./"+testBinary, "-test.v=test2json", "-test.count=1",
-		fmt.Sprintf("-test.timeout=%.0fs", packageTime.Seconds()*slowness))
+		fmt.Sprintf("-test.timeout=%.0fs", packageTime.Seconds()*min(slowness, mostStretch)))
 	if r.Run != "" {
 		cmd.Args = append(cmd.Args, "-test.run="+r.Run)
 	}

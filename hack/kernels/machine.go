@@ -12,14 +12,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/openshift/origin-node/hack/testlog"
 )
 
-// machineTime bounds everything that happens in a virtual machine.
-const machineTime = 4 * time.Hour
+// machineTime bounds everything that happens in a virtual machine. Each package has its own bound, which is less.
+const machineTime = 24 * time.Hour
 
 // machine is a virtual machine with a kernel.
 type machine struct {
@@ -33,8 +35,10 @@ func newMachine(kernel, dir, disk string) *machine {
 	return &machine{dir: dir, disk: disk, result: &result{Kernel: kernel, Date: time.Now().UTC().Format(time.DateOnly)}}
 }
 
-// run boots the machine and listens to what it says until it is off.
+// run boots the machine and listens to what it says until it is off. The machine does not outlive this process.
 func (m *machine) run(ctx context.Context) error {
+	runtime.LockOSThread() // the kernel kills a child with the thread that began it
+	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(ctx, machineTime)
 	defer cancel()
 	console := filepath.Join(m.dir, "console")
@@ -45,6 +49,7 @@ func (m *machine) run(ctx context.Context) error {
 		"-append", "root=LABEL=root rw init=/sbin/init-tests console=ttyS0 quiet panic=-1 mitigations=off no_timer_check",
 		"-drive", "if=virtio,format=raw,snapshot=on,file="+filepath.Join(m.dir, "disk"),
 		"-drive", "if=virtio,format=raw,snapshot=on,file="+m.disk)
+	qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	qemu.Stderr = os.Stderr
 	out, err := qemu.StdoutPipe()
 	if err != nil {
@@ -79,7 +84,9 @@ func (m *machine) listen(ctx context.Context, out io.Reader) (done bool, err err
 	var now *conversion
 	for {
 		line, err := lines.ReadString('\n')
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) && now != nil {
+			return done, m.end(message{End: now.pkg, Error: "the machine has ended before them"}, now)
+		} else if errors.Is(err, io.EOF) {
 			return done, nil
 		} else if err != nil {
 			return done, err
@@ -136,6 +143,7 @@ func (m *machine) end(end message, c *conversion) error {
 
 // conversion is a test2json that reads what the tests of a package print.
 type conversion struct {
+	pkg    string
 	began  time.Time
 	cmd    *exec.Cmd
 	in     io.WriteCloser
@@ -144,7 +152,7 @@ type conversion struct {
 }
 
 func convert(ctx context.Context, pkg string) (*conversion, error) {
-	c := &conversion{began: time.Now(), cmd: exec.CommandContext(ctx, "go", "tool", "test2json", "-p", pkg), ended: make(chan error, 1)}
+	c := &conversion{pkg: pkg, began: time.Now(), cmd: exec.CommandContext(ctx, "go", "tool", "test2json", "-p", pkg), ended: make(chan error, 1)}
 	out, err := c.cmd.StdoutPipe()
 	if err == nil {
 		c.in, err = c.cmd.StdinPipe()

@@ -69,11 +69,7 @@ func testAll(ctx context.Context, chosen []string, only, tests string, publish b
 	if err != nil {
 		return err
 	}
-	disk, err := makeDisk(ctx, output, only, tests)
-	if err != nil {
-		return err
-	}
-	var failed []error
+	dirs := map[string]string{}
 	for _, kernel := range chosen {
 		build := exec.CommandContext(ctx, "hack/build-kernel.sh", kernel)
 		build.Stderr = os.Stderr
@@ -81,8 +77,16 @@ func testAll(ctx context.Context, chosen []string, only, tests string, publish b
 		if err != nil {
 			return fmt.Errorf("%s: %w", build, err)
 		}
+		dirs[kernel] = strings.TrimSpace(string(dir))
+	}
+	disk, err := makeDisk(ctx, output, only, tests)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, kernel := range chosen {
 		began := time.Now()
-		m := newMachine(kernel, strings.TrimSpace(string(dir)), disk)
+		m := newMachine(kernel, dirs[kernel], disk)
 		m.publish = publish
 		if err = m.run(ctx); err == nil {
 			err = m.result.err()

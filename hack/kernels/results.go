@@ -45,12 +45,15 @@ func (r *result) add(pkg string, c counts) {
 	r.Packages[pkg] = c
 }
 
-// err is nil if every test passed or was skipped.
+// err is nil if every test passed or was skipped, and there were some in each package.
 func (r *result) err() error {
 	var errs []error
 	for _, pkg := range slices.Sorted(maps.Keys(r.Packages)) {
-		if failed := len(r.Packages[pkg].Failed); failed > 0 {
-			errs = append(errs, fmt.Errorf("%s: %d tests failed", pkg, failed))
+		switch c := r.Packages[pkg]; {
+		case len(c.Failed) > 0:
+			errs = append(errs, fmt.Errorf("%s: %d tests failed", pkg, len(c.Failed)))
+		case c.Passed+len(c.Skipped) == 0:
+			errs = append(errs, fmt.Errorf("%s: no test ran", pkg))
 		}
 	}
 	return errors.Join(errs...)
@@ -144,9 +147,12 @@ func publishResult(r result) error {
 		return fmt.Errorf("%s: %w", resultsFile, err)
 	}
 	if i := slices.IndexFunc(all, func(old *result) bool { return old.Kernel == r.Kernel }); i >= 0 {
-		merged := maps.Clone(all[i].Packages) // some may have been left out
-		maps.Copy(merged, r.Packages)
-		r.Packages, all[i] = merged, &r
+		if all[i].Release == r.Release && all[i].IPTables == r.IPTables && all[i].NFT == r.NFT {
+			merged := maps.Clone(all[i].Packages) // some may have been left out
+			maps.Copy(merged, r.Packages)
+			r.Packages = merged
+		}
+		all[i] = &r
 	} else {
 		all = append(all, &r)
 	}

@@ -349,7 +349,8 @@ func TestLab_Apart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			patience := map[bool]time.Duration{false: time.Second, true: 10 * time.Second}[reached]
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			_, err = l.Pod(1).Ask(ctx, network, netip.AddrPortFrom(l.Pod(i).address(network), 8080), 0)
 			cancel()
 			if (err == nil) != reached {

@@ -61,3 +61,19 @@ func TestRebase_Conflict(t *testing.T) {
 	wantError(t, err)
 	wantText(t, said, " pkg/proxy/proxier.go | 2 +-\n", " ! 1:  ", "+ \tp.synced += 2\n")
 }
+
+// TestRebase_LeftBehind: what an earlier run has left is neither taken for another series, nor for one that git has rebased.
+func TestRebase_LeftBehind(t *testing.T) {
+	b := newBench(t)
+	b.release("v1.3.0", upstream(conflicting...))
+	_, r, err := b.rebases("v1.3.0")
+	wantError(t, err, "exit status 1")
+	b.git(r.Dir, "rebase", "--abort")
+	said, _, err := b.rebases("v1.3.0")
+	wantError(t, err, "exit status 1")
+	wantText(t, said, "git has not rebased the series")
+	b.edit(shared, "It tells.", "It tells more.")
+	said, _, err = b.rebases("v1.3.0")
+	wantError(t, err, "exit status 1")
+	wantText(t, said, "was made from another series")
+}

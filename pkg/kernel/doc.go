@@ -5,7 +5,7 @@
 // The folders below act on such values:
 //
 //	iptables, nftables   source NAT rules, by iptables-restore or over netlink
-//	nftables/table       what keeps an nftables table, whatever is in it
+//	nft                  what keeps an nftables table, whatever is in it
 //	steering             the way of packets to the node that holds their egress IP, and the guard
 //	fastpath             a shorter way for established flows to that node
 //	conntrack            tracked flows that have the wrong source address

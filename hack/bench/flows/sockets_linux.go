@@ -126,15 +126,15 @@ func newSocketWay(ctx context.Context, transport steering.Transport, holder int,
 	for _, pod := range w.pods() {
 		out, err := pod.Run(ctx, "cat", "/sys/class/net/eth0/iflink")
 		if err != nil {
-			return nil, err
+			return w, err
 		}
 		if w.places[pod.V4], err = strconv.Atoi(strings.TrimSpace(out)); err != nil {
-			return nil, err
+			return w, err
 		}
 	}
 	if fast {
 		if w.fast, err = fastPaths(w.lab.Nodes(), false); err != nil {
-			return nil, err
+			return w, err
 		}
 		w.fast[0].Place(w.places)
 	}
@@ -143,7 +143,7 @@ func newSocketWay(ctx context.Context, transport steering.Transport, holder int,
 	}
 	nodes := w.lab.Nodes()
 	if err := nodes[holder].TakeAddr(streamIP); err != nil {
-		return nil, err
+		return w, err
 	}
 	if transport == "" {
 		return w, nodes[holder].Do(func() error { return tables.Table(ctx, w.plan) })

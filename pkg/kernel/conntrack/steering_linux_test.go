@@ -214,7 +214,7 @@ func (s *steering) isReset(what string, end net.Conn) {
 // neverSeenAsItself fails the test if a packet of the pod's own address has come to the host outside.
 func (s *steering) neverSeenAsItself() {
 	s.Helper()
-	if counted := s.run(s.Outside(), "nft", "list", "chain", "inet", "seen", "in"); !strings.Contains(counted, "counter packets 0 ") {
+	if counted := s.run(s.Outside(), "nft", "list", "chain", "inet", "seen", "arrivals"); !strings.Contains(counted, "counter packets 0 ") {
 		s.Errorf("the pod was seen as itself:\n%s", counted)
 	}
 }
@@ -377,7 +377,7 @@ func (s *steering) sends(far net.Conn) {
 	if _, err := far.Write([]byte("on")); err != nil {
 		s.Fatal(err)
 	}
-	for deadline := time.Now().Add(soon); strings.Contains(s.run(s.Node(), "nft", "list", "chain", "inet", "sent", "in"), "counter packets 0 "); {
+	for deadline := time.Now().Add(soon); strings.Contains(s.run(s.Node(), "nft", "list", "chain", "inet", "sent", "arrivals"), "counter packets 0 "); {
 		if time.Now().After(deadline) {
 			s.Fatal("what the far side sends does not come to the pod's node")
 		}
