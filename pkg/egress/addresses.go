@@ -55,7 +55,7 @@ func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
 	now, next := s.lockAsked(family)
 	defer s.mu.Unlock()
 	claimed, conflicts := s.state.EgressIPs(family), s.directory.Conflicts(now)
-	ways, holder := s.ways(family, claimed, now, next), s.holder(family, now, next)
+	ways, holder := s.ways(claimed, now, next), s.holder(now, next)
 	for _, ip := range claimed {
 		h := holder(ip)
 		a := status.Address{
@@ -124,7 +124,7 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	now, next := s.lockAsked(family)
 	defer s.mu.Unlock()
 	troubles := map[netip.Addr]tell.Trouble{}
-	claimed, holder := s.state.EgressIPs(family), s.holder(family, now, next)
+	claimed, holder := s.state.EgressIPs(family), s.holder(now, next)
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
 			troubles[ip] = tell.Trouble{Reason: addressLost, Note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
@@ -151,7 +151,7 @@ func (s *steerer) holders(family v1.IPFamily) map[netip.Addr]string {
 	held := map[netip.Addr]string{}
 	now, next := s.lockAsked(family)
 	defer s.mu.Unlock()
-	holder := s.holder(family, now, next)
+	holder := s.holder(now, next)
 	for _, ip := range ips {
 		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote {
 			held[ip] = h.Node

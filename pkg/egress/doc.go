@@ -46,9 +46,9 @@
 // Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
 // has the whole plan written, as if nothing had been.
 //
-// No lock is held while anybody logs, sets metrics, runs a program or speaks netlink, but for the one by which readers of
+// No lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock that has readers of
 // [Extension.Usage] wait for each other. Locks are taken in this order: poolNode, steerer, cluster.State. Questions of people and of
-// metrics change nothing. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
+// metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
 //
 // # Behaviour
 //

@@ -310,20 +310,30 @@ func (p *poolNode) isDrained() bool {
 
 // leave gives this node's addresses to others because the system goes down. It returns when they have them, or ctx ends.
 func (p *poolNode) leave(ctx context.Context) {
-	p.mu.Lock()
-	runner := p.runner
-	p.mu.Unlock()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	runner, starting := p.part()
+	for ; starting && ctx.Err() == nil; runner, starting = p.part() {
+		<-look.C
+	}
 	if runner == nil {
 		return
 	}
 	p.logger.Info("The system shuts down: this node gives its egress IPs to other nodes")
 	runner.Tell(pool.Drain{Now: true})
-	for look := time.NewTicker(10 * time.Millisecond); ctx.Err() == nil; <-look.C {
+	for ; ctx.Err() == nil; <-look.C {
 		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 && len(p.handingOver()) == 0 {
 			return
 		}
 	}
 	p.logger.Error(nil, "The system goes down before other nodes have all egress IPs of this one; they take them when it is gone")
+}
+
+// part returns this node's part in the pool; nil if it has none, or if somebody is still starting it.
+func (p *poolNode) part() (runner *pool.Runner, starting bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.runner, p.starting
 }
 
 // stay ends leave: the system does not go down after all.
@@ -581,6 +591,8 @@ func (p *poolNode) absence() error {
 		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.missing(), ", "))
 	case !p.nodes[self]:
 		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.config.Pool.Nodes)
+	case p.starting:
+		return errors.New("this node's part in the pool is starting; try again in a moment")
 	}
 	if !p.hasKey() {
 		return p.errNoKey()

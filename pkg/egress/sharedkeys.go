@@ -74,7 +74,7 @@ func (e *Extension) announcerFails(err error) {
 	e.faultsChanged()
 }
 
-// faultsChanged tells people of the faults of steering.
+// faultsChanged tells people of faults: of steering, and of the CNI plugin.
 func (e *Extension) faultsChanged() {
 	e.events.SetTroubles(e.troubles())
 	e.statusChanged()

@@ -425,7 +425,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time, next nextHops) (
 	slices.SortFunc(result.Nodes, netip.Addr.Compare)
 	result.Nodes = slices.Compact(result.Nodes)
 	claimed := s.state.EgressIPs(family)
-	result.Ways = s.ways(family, claimed, now, next)
+	result.Ways = s.ways(claimed, now, next)
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {
 		// Connections to one that this node is about to take live on only if it is prepared.
@@ -449,9 +449,9 @@ func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
 
 // ways returns which ways the packets of these egress IPs, of a family, take. A refusal is final for a connection, so what has
 // a new egress IP is dropped in silence instead: its SYN comes again. The lock must be held.
-func (s *steerer) ways(family v1.IPFamily, egressIPs []netip.Addr, now time.Time, next nextHops) map[netip.Addr]kernel.Way {
+func (s *steerer) ways(egressIPs []netip.Addr, now time.Time, next nextHops) map[netip.Addr]kernel.Way {
 	ways := s.directory.Ways(egressIPs, s.state.Config.Steering.Mode, now)
-	holder := s.holder(family, now, next)
+	holder := s.holder(now, next)
 	for ip, way := range ways {
 		if _, coming := s.coming[ip]; coming && way.Kind == kernel.Prohibit {
 			ways[ip] = kernel.Way{Kind: kernel.Blackhole}
@@ -554,8 +554,13 @@ func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
 	}
 }
 
-// nextHops has why nodes, by their names, cannot be the next hop; empty for those that can.
-type nextHops map[string]holders.Reason
+// nextHops are nodes, by their names, as next hops: under this address, or why they cannot be that; empty for those that can.
+type nextHops map[string]nextHop
+
+type nextHop struct {
+	address netip.Addr
+	why     holders.Reason
+}
 
 // lockAsked takes the lock, at a time at which it is known of all nodes that have an egress IP of a family whether they can be the next
 // hop: the kernel is asked without the lock.
@@ -571,7 +576,7 @@ func (s *steerer) lockAsked(family v1.IPFamily) (now time.Time, next nextHops) {
 		s.mu.Unlock()
 		self, nodes := s.state.Primary(s.state.Config.NodeName, s.outer), s.state.Primaries(family)
 		for _, name := range open {
-			next[name] = s.unreachable(family, name, self, nodes[name])
+			next[name] = nextHop{nodes[name], s.unreachable(family, name, self, nodes[name])}
 		}
 	}
 }
@@ -592,19 +597,22 @@ func (s *steerer) unasked(family v1.IPFamily, now time.Time, next nextHops) (nam
 
 // holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be
 // the next hop of packets of this node. The lock must be held as [steerer.lockAsked] takes it.
-func (s *steerer) holder(family v1.IPFamily, now time.Time, next nextHops) func(netip.Addr) holders.Holding {
+func (s *steerer) holder(now time.Time, next nextHops) func(netip.Addr) holders.Holding {
 	if s.config.Kernel.Transport != steering.Direct {
 		return func(ip netip.Addr) holders.Holding { return s.directory.Holder(ip, now) }
 	}
-	nodes := s.state.Primaries(family)
 	return func(ip netip.Addr) holders.Holding {
 		h := s.directory.Holder(ip, now)
 		if h.State != holders.Remote {
 			return h
 		}
-		h.Address = nodes[h.Node]
-		if why := next[h.Node]; why != "" {
-			h.State, h.Address, h.Why = holders.Lost, netip.Addr{}, why
+		hop, asked := next[h.Node]
+		if !asked { // the address has been claimed since
+			hop.why = "it is not known yet whether the transport direct reaches the node"
+		}
+		h.Address = hop.address
+		if hop.why != "" {
+			h.State, h.Address, h.Why = holders.Lost, netip.Addr{}, hop.why
 		}
 		return h
 	}

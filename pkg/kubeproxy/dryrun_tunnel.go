@@ -32,8 +32,12 @@ func (p *Proxy) dryRunTunnel(ctx context.Context, out io.Writer) error {
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		planned := tunnel.PlanFor(family, p.tunnel, nodes, configMap)
 		r := planned.Redirects
-		_, err := fmt.Fprintf(out, "# %s: %d ports to the tunnel server, %d node addresses\n%s",
-			family, len(r.Secure.Ports)+len(r.Insecure.Ports), len(r.Nodes), redirect.Payload(p.tunnel.Backend, family, r))
+		payload, err := redirect.Payload(p.tunnel.Backend, family, r)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(out, "# %s: %d ports to the tunnel server, %d node addresses\n%s",
+			family, len(r.Secure.Ports)+len(r.Insecure.Ports), len(r.Nodes), payload)
 		errs = append(errs, err)
 		problems = append(problems, planned.Problems...)
 	}

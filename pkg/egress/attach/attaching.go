@@ -170,7 +170,7 @@ func (a *Attacher) noteClaims() {
 	}
 }
 
-// sweep sweeps until the context ends. Of errors that last it tells the first.
+// sweepAgain sweeps until the context ends. Of errors that last it tells the first.
 func (a *Attacher) sweepAgain() {
 	complained, labelled := "", time.Now()
 	for {

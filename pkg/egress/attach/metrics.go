@@ -34,7 +34,7 @@ func ZeroMetrics() {
 // confirmedWithin is how long EndpointSlices may take to name a pod.
 const confirmedWithin = time.Minute
 
-// observedNode is an attacher whose answers are counted.
+// observedNode is an Attacher whose answers are counted.
 type observedNode struct{ *Attacher }
 
 // Attach is part of [cni.Node].

@@ -118,7 +118,7 @@ func (w wish) choose(family v1.IPFamily, candidates []candidate) (chosen *candid
 	return first, plan.InvalidAnnotation, fmt.Sprintf("annotation %s names %s, which is none of the Service's %s addresses", Annotation, named, family)
 }
 
-// EgressIPs is what a Service's EgressIPAnnotation says.
+// egressIPs is what a Service's EgressIPAnnotation says.
 type egressIPs struct {
 	given bool
 	// candidates are the addresses that it names, as far as they can be read.

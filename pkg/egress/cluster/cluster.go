@@ -125,7 +125,7 @@ func (s *State) Primary(name string, family v1.IPFamily) netip.Addr {
 	return s.Primaries(family)[name]
 }
 
-// addressOf is primary for one Node. It costs the same however many nodes there are.
+// addressOf is Primary for one Node. It costs the same however many nodes there are.
 func (s *State) addressOf(name string, family v1.IPFamily) netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -27,7 +27,7 @@ func (s *State) Input(family v1.IPFamily) (plan.Input, placement.Placement) {
 	return s.wholeInput(family), s.placement
 }
 
-// wholeInput is input with the lock held.
+// wholeInput is [State.Input] with the lock held.
 func (s *State) wholeInput(family v1.IPFamily) plan.Input {
 	in := s.surroundings(family)
 	for addr, a := range s.attachments {

@@ -30,7 +30,7 @@ func (s *State) updatePlanner(family v1.IPFamily) plan.Change {
 	return change
 }
 
-// Audit is update, and tells whether the plan that followed the changes is the one that is made of all
+// Audit is Update, and tells whether the plan that followed the changes is the one that is made of all
 // objects at once. It costs as much as there are objects.
 func (s *State) Audit(family v1.IPFamily) (change plan.Change, right bool) {
 	s.mu.Lock()

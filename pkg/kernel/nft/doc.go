@@ -19,7 +19,8 @@
 // and one in the test that compares it with what nft itself makes of it. A text that it cannot read is an error of whoever writes the table.
 // [Spec.Text] prints a whole table for nft -f.
 //
-// A rule has a mark in its user data, by which it is known again: its comment, with a hash of its expressions. Whether these are
+// A rule has a mark in its user data, by which it is known again: as [Spec.Commented] makes it, its comment with a hash of its expressions.
+// Whether these are
 // still what they were is not looked at: nobody can change them without the mark. If something
 // else is not as it was written, such as a base chain or the table's flags, the whole table is
 // written anew. Its counters go on from where they were.

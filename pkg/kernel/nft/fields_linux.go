@@ -202,7 +202,7 @@ func routeType(word string) ([]byte, error) {
 }
 
 func interfaceName(word string) ([]byte, error) {
-	name := strings.Trim(word, `"`)
+	name := strings.TrimSuffix(strings.TrimPrefix(word, `"`), `"`)
 	padded := make([]byte, unix.IFNAMSIZ)
 	copy(padded, name)
 	return padded, unless(name != "" && len(name) < unix.IFNAMSIZ, word)

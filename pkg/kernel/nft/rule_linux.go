@@ -47,7 +47,7 @@ func languageOf(s Spec) language {
 }
 
 // Commented returns a rule with this text for the table. nft prints what the rule is for as its comment. The hash of its expressions is part
-// of that, so that a rule that was changed is another one. In the text IP stands for ip or ip6, and ICMP for icmp or ipv6-icmp, by the
+// of that, so that a rule that was changed is another one. In the text IP stands for ip or ip6, and ICMP for icmp or icmpv6, by the
 // family of the table.
 func (s Spec) Commented(purpose, text string) Rule {
 	r := s.Rule("", text)
@@ -65,7 +65,7 @@ func (s Spec) Commented(purpose, text string) Rule {
 // Rule is [Spec.Commented] for a rule with a mark of its own.
 func (s Spec) Rule(mark, text string) (r Rule) {
 	l := languageOf(s)
-	r = Rule{Mark: mark, Text: strings.Join(strings.Fields(ipWords[s.Family].Replace(text)), " ")}
+	r = Rule{Mark: mark, Text: ofFamily(text, s.Family)}
 	defer func() {
 		if reason := recover(); reason != nil {
 			unread, is := reason.(errUnread)
@@ -81,11 +81,6 @@ func (s Spec) Rule(mark, text string) (r Rule) {
 	}
 	r.Exprs = w.exprs
 	return r
-}
-
-var ipWords = map[kernel.Family]*strings.Replacer{
-	kernel.IPv4: strings.NewReplacer("ICMP", "icmp", "IP", "ip"),
-	kernel.IPv6: strings.NewReplacer("ICMP", "icmpv6", "IP", "ip6"),
 }
 
 // verdicts are those that need no chain, leads those that name one.
@@ -183,6 +178,18 @@ func (w *words) load(fields []field, behind int) (bytes int) {
 		behind += aligned(f.bytes)
 	}
 	return behind
+}
+
+// loadBehind loads a key behind so many bytes of another one, which a match would overwrite: the rule has asked before for all that the
+// fields need.
+func (w *words) loadBehind(bytes int) int {
+	fields := w.readKey()
+	for _, f := range fields {
+		if f.needs != "" && !w.asked[f.needs] {
+			w.fail("%q is needed in front", f.needs)
+		}
+	}
+	return w.load(fields, bytes)
 }
 
 // need asks for a match, unless the rule has done so or there is none.
@@ -372,11 +379,11 @@ func (w *words) remember(operation uint32) {
 	if w.take("map") {
 		w.add(&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: unix.NFT_REG_1, IsDestRegSet: true, SetName: w.setName()})
 		w.expect(".")
-		bytes = w.load(w.readKey(), 4)
+		bytes = w.loadBehind(4)
 	}
 	if w.take(":") {
 		to.SrcRegData = register(bytes)
-		w.load(w.readKey(), bytes)
+		w.loadBehind(bytes)
 	}
 	w.expect("}")
 	w.add(to)

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// TestRule_AsNftReads: of every word that rules use, nft makes the same expressions.
+// TestRule_AsNftReads: nft makes the same expressions of the words that rules use. It cannot be asked about a map's value in an element, whose
+// types it knows by no names: what package conntrack notes shows that.
 func TestRule_AsNftReads(t *testing.T) {
 	l, err := lab.New(t.Context(), lab.Config{Nodes: 1})
 	if err != nil {
@@ -70,7 +72,7 @@ const surroundings = `
 	counter dropped { }
 	set addresses { type ADDRESS; flags interval; }
 	set pods { type ADDRESS . inet_proto; }
-	set hosts { type ADDRESS . ADDRESS . inet_proto; }
+	set hosts { type ADDRESS . ADDRESS . inet_proto; size 100; flags dynamic; }
 	set ports { type inet_service; }
 	set senders { type ether_addr; }
 	set homes { type ADDRESS . ether_addr; }
@@ -87,9 +89,9 @@ const surroundings = `
 `
 
 func ipTexts(family kernel.Family) []string {
-	address, other := "192.0.2.1", "ip ttl > 1"
+	address, others := "192.0.2.1", []string{"ip ttl > 1", "tcp dport @ports dnat to 192.0.2.1:10263"}
 	if family == kernel.IPv6 {
-		address, other = "2001:db8::1", "ip6 hoplimit > 1"
+		address, others = "2001:db8::1", []string{"ip6 hoplimit > 1", "tcp dport @ports dnat to [2001:db8::1]:10263"}
 	}
 	return append(strings.Split(strings.ReplaceAll(`IP saddr ADDRESS accept
 IP daddr != ADDRESS return
@@ -140,6 +142,13 @@ rt IP nexthop @addresses accept
 socket transparent 0 return
 socket transparent 1 return
 notrack
+fib saddr . iif oif exists accept
+fib saddr . iif oif missing drop
+ct state new ether saddr @senders IP saddr . ether saddr != @homes drop
+meta priority set IP saddr . ct protocol map @pod-ways goto other
+ct status confirmed ct status snat ct status dnat accept
+dup to IP daddr map @nodes
+add @hosts { IP saddr . IP daddr . meta l4proto }
 snat to ADDRESS
 snat to ADDRESS fully-random
 snat to IP saddr
@@ -147,7 +156,7 @@ snat to IP saddr . meta l4proto map @pod-addresses fully-random
 reject with tcp reset
 reject with ICMP type port-unreachable
 reject with ICMP type admin-prohibited
-update @flows { IP daddr . IP saddr . meta l4proto . th dport . th sport }`, "ADDRESS", address), "\n"), other)
+update @flows { IP daddr . IP saddr . meta l4proto . th dport . th sport }`, "ADDRESS", address), "\n"), others...)
 }
 
 var netdevTexts = []string{
@@ -215,6 +224,11 @@ func TestRule_Unreadable(t *testing.T) {
 		"ct state set new":        "this field cannot be set",
 		"reject with icmp type x": "an unknown way to reject",
 		"update flows { }":        "a set's name begins with @",
+
+		"add @heard { IP saddr : tcp sequence }": `"meta l4proto tcp" is needed in front`,
+		`meta iifname "bondIP" accept`:           "",
+		`meta iifname "eth(0)" accept`:           "",
+		`meta iifname "" accept`:                 `"\"\"" is no value here`,
 	} {
 		r := s.Commented("purpose", text)
 		switch {
@@ -222,6 +236,17 @@ func TestRule_Unreadable(t *testing.T) {
 			t.Errorf("%q: %v", text, r.err)
 		case want != "" && (r.err == nil || !strings.Contains(r.err.Error(), want)):
 			t.Errorf("%q: the error is %v, want %s", text, r.err, want)
+		}
+	}
+}
+
+// TestRule_NamesStay: what is between quotation marks is nobody's word.
+func TestRule_NamesStay(t *testing.T) {
+	for _, name := range []string{"bondIP", "eth(0)", "ICMP", "IP"} {
+		r := Spec{Name: "words", Family: kernel.IPv6}.Rule("", `meta iifname "`+name+`" accept`)
+		compared, is := r.Exprs[1].(*expr.Cmp)
+		if !is || strings.TrimRight(string(compared.Data), "\x00") != name {
+			t.Errorf("%s: %s, %#v", name, r.Text, r.Exprs)
 		}
 	}
 }

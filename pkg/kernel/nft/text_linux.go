@@ -12,9 +12,11 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// Text returns the input of nft -f that makes the table as it should be, where there is none. comments has remarks for elements of a set; it
-// may be nil.
-func (s Spec) Text(want State, comments func(set string, key Key) string) string {
+// Text returns the input of nft -f that makes the table as it should be, where there is none.
+func (s Spec) Text(want State) (string, error) {
+	if err := want.err(); err != nil {
+		return "", err
+	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "table %s %s {\n", familyNames[languageOf(s).table], s.Name)
 	for _, name := range s.Counters {
@@ -25,7 +27,7 @@ func (s Spec) Text(want State, comments func(set string, key Key) string) string
 		if set.Family != "" {
 			family = set.Family
 		}
-		set.writeText(&out, family, want.Sets[set.Name], comments)
+		set.writeText(&out, family, want.Sets[set.Name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.Chains)) {
 		if !s.isBase(name) {
@@ -36,7 +38,7 @@ func (s Spec) Text(want State, comments func(set string, key Key) string) string
 		s.writeChain(&out, chain.Name, fmt.Sprintf("type %s hook %s priority %d; policy accept;", chain.Type, hookNames[*chain.Hook], chain.Priority), want.Chains[chain.Name])
 	}
 	out.WriteString("}\n")
-	return out.String()
+	return out.String(), nil
 }
 
 var hookNames = map[nftables.ChainHook]string{
@@ -66,7 +68,7 @@ func (s Spec) writeChain(out *strings.Builder, name, hook string, rules []Rule) 
 	out.WriteString("\t}\n")
 }
 
-func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elements, comments func(set string, key Key) string) {
+func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elements) {
 	kind := "set"
 	if s.Map {
 		kind = "map"
@@ -81,11 +83,6 @@ func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elem
 	if len(elements) > 0 {
 		out.WriteString("\t\telements = {\n")
 		for _, key := range slices.SortedFunc(maps.Keys(elements), compareKeys) {
-			if comments != nil {
-				if comment := comments(s.Name, key); comment != "" {
-					fmt.Fprintf(out, "\t\t\t# %s\n", comment)
-				}
-			}
 			fmt.Fprintf(out, "\t\t\t%s,\n", s.Text(key, elements[key]))
 		}
 		out.WriteString("\t\t}\n")

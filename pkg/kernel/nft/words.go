@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/google/nftables/expr"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // words are a rule's text that is still to be read, and the rule's expressions up to there.
@@ -24,10 +26,34 @@ func (w *words) fail(format string, arguments ...any) {
 	panic(errUnread{fmt.Errorf(format, arguments...)})
 }
 
-// split returns the words of a text. Parentheses are words of their own.
-func split(text string) []string { return strings.Fields(parentheses.Replace(text)) }
+// split returns the words of a text. Parentheses are words of their own, but in a name between quotation marks.
+func split(text string) (all []string) {
+	for _, word := range strings.Fields(text) {
+		if strings.HasPrefix(word, `"`) {
+			all = append(all, word)
+		} else {
+			all = append(all, strings.Fields(parentheses.Replace(word))...)
+		}
+	}
+	return all
+}
 
 var parentheses = strings.NewReplacer("(", " ( ", ")", " ) ")
+
+// ofFamily returns a text in which IP and ICMP are those of an IP family.
+func ofFamily(text string, family kernel.Family) string {
+	all := strings.Fields(text)
+	for i, word := range all {
+		if names, is := ipWords[word]; is {
+			all[i] = names[family]
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+var ipWords = map[string]map[kernel.Family]string{
+	"IP": {kernel.IPv4: "ip", kernel.IPv6: "ip6"}, "ICMP": {kernel.IPv4: "icmp", kernel.IPv6: "icmpv6"},
+}
 
 // next takes a word.
 func (w *words) next() string {

@@ -61,6 +61,16 @@ type Held struct {
 	Chains map[string][]string
 }
 
+// err says which rules cannot be written.
+func (s State) err() (err error) {
+	for _, rules := range s.Chains {
+		for _, r := range rules {
+			err = errors.Join(err, r.err)
+		}
+	}
+	return err
+}
+
 // held is s, once it is written.
 func (s State) held() Held {
 	h := Held{Sets: s.Sets, Chains: make(map[string][]string, len(s.Chains))}
@@ -74,7 +84,11 @@ func (s State) held() Held {
 
 // Differences says, for an operator and in a line each, how have differs from want; nothing if it does not.
 func (s Spec) Differences(want State, have Held) []string {
-	return s.differences(want.held(), have)
+	differences := s.differences(want.held(), have)
+	if err := want.err(); err != nil {
+		differences = append(differences, fmt.Sprintf("table %s cannot be written: %v", s.Name, err))
+	}
+	return differences
 }
 
 func (s Spec) differences(want, have Held) []string {

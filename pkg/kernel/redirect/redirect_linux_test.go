@@ -558,7 +558,11 @@ func TestPayload_Accepted(t *testing.T) {
 		}
 		r := b.redirects(50)
 		r.Sources = []netip.Prefix{netip.PrefixFrom(b.addr(50), b.addr(50).BitLen())}
-		text := string(Payload(b.backend, b.family, r))
+		payload, err := Payload(b.backend, b.family, r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		text := string(payload)
 		feed := func(input, name string, args ...string) {
 			b.must(b.Node().Do(func() error {
 				c := exec.CommandContext(context.WithoutCancel(b.Context()), name, args...)

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
-// The rules' marks. A rule that is changed needs another mark: the number is the version.
+// The rules' marks. A rule that does something else needs another mark: the number is the version.
 const (
 	nodesMark  = "openshift-tunnel 1 to nodes"
 	othersMark = "openshift-tunnel 1 to others than nodes"

@@ -80,6 +80,30 @@ func TestWriter_FailsClosedWithoutPath(t *testing.T) {
 	})
 }
 
+// TestWriter_WithoutUplink: without a tunnel, a node whose address is on no interface sends nothing to other nodes and takes nothing from
+// them, but its guard stands.
+func TestWriter_WithoutUplink(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.use(Direct)
+		n := c.nodes[0]
+		d := c.desired(c.bind(1, kernel.TCP, c.egressIP))
+		d.Steering = n.steering(map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		config := n.config()
+		config.NodeIP = c.of("192.0.2.250", "2001:db8:0:1::250")
+		n.inside(func() error {
+			w := NewWriter(config)
+			defer w.Close()
+			if _, err := w.Write(t.Context(), d, nil); err == nil || !strings.Contains(err.Error(), config.NodeIP.String()) {
+				t.Errorf("error: %v; want one that names the address", err)
+			}
+			return nil
+		})
+		before := n.drops()
+		_ = c.unseen("without an uplink", c.lab.Pod(1), "tcp", c.outside(), unanswered)
+		n.dropped(before, unsnattedCounter)
+	})
+}
+
 // TestWriter_ConflictLater: what is there goes on when somebody takes bits of the mark, and changes of bindings are
 // written.
 func TestWriter_ConflictLater(t *testing.T) {

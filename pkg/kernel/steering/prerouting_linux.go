@@ -21,11 +21,13 @@ func (l layout) prerouting(pods, steers bool, at links) []nft.Rule {
 			rules = append(rules, l.rule(port.purpose+", forged", port.to()+" IP daddr @"+nodesSet+drop(forgedCounter)))
 		}
 	}
-	arrival := fmt.Sprintf("meta iifname %q", Device)
+	arrival := `meta iifname "` + Device + `"`
 	if l.config.Transport == Direct {
-		arrival = fmt.Sprintf("meta iifname %q IP saddr @%s %s %s", at.uplink, clusterSet, toOutside, notToHere)
+		arrival = fmt.Sprintf(`meta iifname "%s" IP saddr @%s %s %s`, at.uplink, clusterSet, toOutside, notToHere)
 	}
-	rules = append(rules, l.rule("from another node", arrival+" goto "+arrivalsChain))
+	if l.config.Transport != Direct || at.uplink != "" { // without an uplink nothing comes from another node
+		rules = append(rules, l.rule("from another node", arrival+" goto "+arrivalsChain))
+	}
 	unusual := l.rule("begins a flow, or is of none", "ct state invalid,new,related jump "+beginsChain)
 	if !steers {
 		return append(rules, unusual)

@@ -63,7 +63,11 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 		fmt.Fprintln(&out, command(sysctl{s.path, s.now}))
 	}
 	at := c.linksFor(state.uplink)
-	fmt.Fprintf(&out, "nft -f - <<'END'\n%sEND\n", l.spec.Text(l.stateOf(content, assigned, at), nil))
+	text, err := l.spec.Text(l.stateOf(content, assigned, at))
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(&out, "nft -f - <<'END'\n%sEND\n", text)
 	return out.Bytes(), nil
 }
 
