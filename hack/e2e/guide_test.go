@@ -38,7 +38,7 @@ var besides = []tried{
 	{"kindnet's DNS cache", "testdata/neighbours/kindnet-dnscache.nft", "TestNeighbours_Marks", "its rule is named: it matches bits of our mark"},
 	{"Calico with nftables", "testdata/neighbours/calico.nft", "TestNeighbours_Fixtures", "the rules by which it marks and masquerades"},
 	{"Calico with iptables", "testdata/neighbours/calico.iptables", "TestNeighbours_Fixtures", "the rules by which it marks and masquerades"},
-	{"kube-router", "testdata/neighbours/kube-router.iptables", "TestNeighbours_Fixtures", "the rules of its network policies, which it restores all the time, and those by which it masquerades"},
+	{"kube-router", "testdata/neighbours/kube-router.iptables", "TestNeighbours_Fixtures", "the rules of its network policies, saved and restored three times, and those by which it masquerades"},
 	{"Calico", "felix 3.34-dev", byHand, "VXLAN, with iptables and nftables; failover of the pool"},
 	{"kube-router", "2.11", byHand, "routing and network policies, without its service proxy"},
 	{"keepalived", "2.2.7", byHand, "ended, killed, its link cut"},

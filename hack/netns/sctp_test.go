@@ -97,7 +97,7 @@ func (n *node) associate(pod *lab.Host, network string, server int) (seen netip.
 		}
 		buffer := make([]byte, 2*len(text))
 		if size, err := unix.Read(way[1], buffer); err != nil || string(buffer[:size]) != text {
-			return seen, fmt.Errorf("read: got %q, %w", buffer[:max(0, size)], err)
+			return seen, fmt.Errorf("read: got %q, %v", buffer[:max(0, size)], err) //nolint:errorlint // it may be nil
 		}
 	}
 	return seen, nil
