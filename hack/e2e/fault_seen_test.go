@@ -26,11 +26,18 @@ func (w *steeredWorld) printsItsTables() {
 		}
 		for _, family := range w.families {
 			head := map[v1.IPFamily]string{v1.IPv4Protocol: "ip", v1.IPv6Protocol: "ip6"}[family]
-			_, printed, _ := strings.Cut(out, "\ntable "+head+" "+steeringTable)
+			name := "table " + head + " " + steeringTable
+			_, printed, _ := strings.Cut(out, "\n"+name)
 			printed, _, _ = strings.Cut(printed, "\nEND\n")
+			nft := m.Host.Command(w.Context(), "unshare", "--net", "sh", "-ec", "nft -f - ; nft list "+name)
+			nft.Stdin = strings.NewReader(name + printed)
+			read, err := nft.CombinedOutput()
+			if err != nil {
+				w.Errorf("%s: nft does not read what the dry run prints: %v: %s", m.Name, err, read)
+			}
 			listed, err := m.Host.Run(w.Context(), "nft", "list", "table", head, steeringTable)
 			w.must(err)
-			if diff := cmp.Diff(sorted(strings.TrimPrefix(listed, "table "+head+" "+steeringTable)), sorted(printed)); diff != "" {
+			if diff := cmp.Diff(sorted(listed), sorted(string(read))); diff != "" {
 				w.Errorf("%s: the dry run prints another table than the kernel has (-want +got):\n%s", m.Name, diff)
 			}
 		}
