@@ -76,7 +76,7 @@
 //
 // About 115 ns for each packet of a pod, bound or not, of the 3 to 5 µs that a node takes to pass one on: the hook itself is 30 ns, its first
 // rule 45, the comparison of the address 40. `make bench RUN='^steering/port-security$'` has the ratios to what there is without it. Between
-// sockets, where a packet takes 3 to 5 µs, the rate is 0.97 to 1.01. Without any socket, where a packet is forwarded in 2 µs, it is 0.94 to 1.00
+// sockets, where a packet takes 3 to 5 µs, the rate is 0.95 to 1.01. Without any socket, where a packet is forwarded in 2 µs, it is 0.94 to 1.00
 // of established flows and 0.96 to 1.01 of new ones. What takes the fast path does not come to this hook, and costs what
 // it cost before: 0.98 to 1.01. In nftables there is no cheaper way: a packet of a bridge's port has lost its
 // interface when it comes to the hooks that steering and the source NAT have anyway.

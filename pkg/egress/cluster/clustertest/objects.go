@@ -1,4 +1,3 @@
-// Package clustertest has objects of the API for tests.
 package clustertest
 
 import (
