@@ -34,6 +34,9 @@ type Tree struct {
 	Replace []string
 }
 
+// Key names what the tree was made of.
+func (t *Tree) Key() string { return filepath.Base(t.Dir) }
+
 // Release is what a tree is made of.
 type Release struct {
 	Version string

@@ -117,7 +117,7 @@ func TestEnsure_Cache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, days := range map[string]int{filepath.Base(made.Dir): 8, "v1.35.8-0123456789ab": 8, "v1.36.4-0123456789ab": 6} {
+	for name, days := range map[string]int{made.Key(): 8, "v1.35.8-0123456789ab": 8, "v1.36.4-0123456789ab": 6} {
 		dir, used := filepath.Join(cache, name), time.Now().Add(-time.Duration(days)*24*time.Hour)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			t.Fatal(err)
