@@ -28,9 +28,13 @@ pins=$(cat hack/build-kernel.sh hack/kernels/init.sh | sha256sum)
 if [[ "$(cat "${dir}/made" 2>/dev/null)" != "${pins}" ]]; then
   rm -rf "${dir:?}"/{root,made,disk,vmlinuz,initrd}
   echo "making the Debian ${suite} with the kernel ${kernel}" >&2
-  debootstrap --variant=minbase --include=linux-image-cloud-amd64,initramfs-tools,kmod,procps,iptables,nftables,conntrack,ipset,iproute2,ethtool,strace \
-    "${suite}" "${dir}/root" >"${dir}/log" || { tail -n 20 "${dir}/log" >&2; exit 1; }
-  rm -rf "${dir}"/root/var/cache/apt/*.bin "${dir}"/root/var/cache/apt/archives/*.deb
+  {
+    debootstrap --variant=minbase "${suite}" "${dir}/root"
+    chroot "${dir}/root" apt-get update
+    DEBIAN_FRONTEND=noninteractive chroot "${dir}/root" apt-get install -y --no-install-recommends \
+      linux-image-cloud-amd64 initramfs-tools kmod procps iptables nftables conntrack ipset iproute2 ethtool strace
+  } >"${dir}/log" 2>&1 || { tail -n 20 "${dir}/log" >&2; exit 1; }
+  rm -rf "${dir}"/root/var/cache/apt/* "${dir}"/root/var/lib/apt/lists/*
   install -m 0755 hack/kernels/init.sh "${dir}/root/sbin/init-tests"
   if ! compgen -G "${dir}/root/boot/vmlinuz-${kernel}.*" >/dev/null; then
     echo "the Debian ${suite} has another kernel now: $(ls "${dir}/root/boot")" >&2

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,7 +20,9 @@ import (
 type plan struct {
 	// Native is how long this machine takes for what [speed] does.
 	Native time.Duration
-	Runs   []testRun
+	// All: not the short form.
+	All  bool
+	Runs []testRun
 }
 
 // testRun is a binary with the tests of a package. Below the disk's top it is where its package is in the repository.
@@ -28,32 +31,40 @@ type testRun struct{ Package, Run string }
 // testBinary is the name of a binary in the folder of its package.
 const testBinary = "tests"
 
-// makeDisk compiles the tests, and makes a disk of them, with the files that they read. It returns the disk's path.
-func makeDisk(ctx context.Context, output, only, tests string) (string, error) {
+// planOf returns what to run: of the packages that match only, tests if that is not empty, or all, or those of the short form.
+func planOf(only, tests string, all bool) (plan, error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
-		return "", err
+		return plan{}, err
 	}
-	dir := filepath.Join(output, "tests")
-	if err := os.RemoveAll(dir); err != nil {
-		return "", err
-	}
-	var p plan
+	p := plan{All: all}
 	for _, t := range tested {
 		if !pattern.MatchString(t.Package) {
 			continue
 		}
-		r := testRun{Package: t.Package, Run: t.Run}
-		if tests != "" {
-			r.Run = tests
+		r := testRun{Package: t.Package, Run: t.All}
+		if !all {
+			r.Run = cmp.Or(t.Short, t.All)
 		}
+		r.Run = cmp.Or(tests, r.Run)
 		p.Runs = append(p.Runs, r)
-		if err := compile(ctx, dir, t.Package); err != nil {
-			return "", err
-		}
 	}
 	if len(p.Runs) == 0 {
-		return "", fmt.Errorf("no package matches %q", only)
+		return plan{}, fmt.Errorf("no package matches %q", only)
+	}
+	return p, nil
+}
+
+// makeDisk compiles the tests, and makes a disk of them, with the files that they read. It returns the disk's path.
+func makeDisk(ctx context.Context, output string, p plan) (string, error) {
+	dir := filepath.Join(output, "tests")
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	for _, r := range p.Runs {
+		if err := compile(ctx, dir, r.Package); err != nil {
+			return "", err
+		}
 	}
 	if err := copyFiles(dir); err != nil {
 		return "", err
@@ -62,6 +73,7 @@ func makeDisk(ctx context.Context, output, only, tests string) (string, error) {
 	if err := static(ctx, "go", "build", "-trimpath", "-o", self, "./hack/kernels"); err != nil {
 		return "", err
 	}
+	var err error
 	if p.Native, err = speedOf(ctx, self); err != nil {
 		return "", err
 	}

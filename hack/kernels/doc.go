@@ -1,7 +1,7 @@
 // Command kernels runs the tests with packets on the kernels, and with the iptables and nft, that Debian's releases have. `make
 // test-kernels` runs it.
 //
-//	go run ./hack/kernels [-packages REGEXP] [-run REGEXP] [-publish] [KERNEL...]
+//	go run ./hack/kernels [-packages REGEXP] [-run REGEXP] [-all] [-publish] [KERNEL...]
 //
 // Each kernel has a virtual machine, one after the other. QEMU emulates its processor, because many machines that run tests cannot
 // virtualize:

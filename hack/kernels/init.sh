@@ -14,7 +14,7 @@ mount -t tmpfs tmpfs /tmp
 mount -t bpf bpf /sys/fs/bpf
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
-modprobe -a ip_vs sctp # no test loads a module
+modprobe -a ip_vs sctp tun # no test loads a module
 mount LABEL=tests /mnt
 stty -F /dev/ttyS1 raw
 /mnt/kernels inside /mnt </dev/null >/dev/ttyS1

@@ -42,6 +42,7 @@ func run(args []string) error {
 	flags := flag.NewFlagSet("kernels", flag.ExitOnError)
 	only := flags.String("packages", "", "only the packages, as pkg/kernel/steering, that match this regular expression")
 	tests := flags.String("run", "", "only the tests that match this regular expression, see -run of go test")
+	all := flags.Bool("all", false, "all tests of the packages, which takes hours, and not the short form")
 	publish := flags.Bool("publish", false, "write results.json and RESULTS.md")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -60,15 +61,19 @@ func run(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	return testAll(ctx, chosen, *only, *tests, *publish)
-}
-
-// testAll runs the tests on each kernel, and fails if one fails on any.
-func testAll(ctx context.Context, chosen []string, only, tests string, publish bool) error {
 	output, err := filepath.Abs("_output/kernels")
 	if err != nil {
 		return err
 	}
+	p, err := planOf(*only, *tests, *all)
+	if err != nil {
+		return err
+	}
+	return testAll(ctx, chosen, output, p, *publish)
+}
+
+// testAll runs the tests on each kernel, and fails if one fails on any.
+func testAll(ctx context.Context, chosen []string, output string, p plan, publish bool) error {
 	dirs := map[string]string{}
 	for _, kernel := range chosen {
 		build := exec.CommandContext(ctx, "hack/build-kernel.sh", kernel)
@@ -79,7 +84,7 @@ func testAll(ctx context.Context, chosen []string, only, tests string, publish b
 		}
 		dirs[kernel] = strings.TrimSpace(string(dir))
 	}
-	disk, err := makeDisk(ctx, output, only, tests)
+	disk, err := makeDisk(ctx, output, p)
 	if err != nil {
 		return err
 	}
@@ -87,7 +92,7 @@ func testAll(ctx context.Context, chosen []string, only, tests string, publish b
 	for _, kernel := range chosen {
 		began := time.Now()
 		m := newMachine(kernel, dirs[kernel], disk)
-		m.publish = publish
+		m.result.all, m.publish = p.All, publish
 		if err = m.run(ctx); err == nil {
 			err = m.result.err()
 		}

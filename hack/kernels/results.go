@@ -27,12 +27,15 @@ type result struct {
 	Kernel, Date string
 	facts
 	Boot     float64 // seconds until the tests began
+	all      bool    // what is added is of all tests, and not of the short form
 	Packages map[string]counts
 }
 
 // counts are results of tests, of which those that have parts are not counted.
 type counts struct {
 	Passed int
+	// All: of all tests, and not of the short form.
+	All bool `json:",omitempty"`
 	// Failed and Skipped have what each test said.
 	Failed  map[string]string `json:",omitempty"`
 	Skipped map[string]string `json:",omitempty"`
@@ -42,6 +45,7 @@ func (r *result) add(pkg string, c counts) {
 	if r.Packages == nil {
 		r.Packages = map[string]counts{}
 	}
+	c.All = r.all
 	r.Packages[pkg] = c
 }
 
@@ -118,6 +122,9 @@ func (c counts) text(kernel, pkg string, took time.Duration) string {
 // String is what a cell of the table has.
 func (c counts) String() string {
 	text := fmt.Sprintf("%d", c.Passed)
+	if c.All {
+		text = "all " + text
+	}
 	if len(c.Failed) > 0 {
 		text += fmt.Sprintf(", **%d failed**", len(c.Failed))
 	}
@@ -169,7 +176,8 @@ func publishResult(r result) error {
 func table(all []*result) string {
 	var b strings.Builder
 	b.WriteString("# Which kernels and tools were tested\n\n`make test-kernels PUBLISH=1` writes this file. A number is that of tests that passed, " +
-		"a dash says that\nthe package was not run there.\n\n")
+		"a dash says that\nthe package was not run there. Without the word \"all\" they are of the short form; " +
+		"`make test-kernels ALL=1` runs all tests.\n\n")
 	row := func(name string, cell func(r *result) string) {
 		fmt.Fprintf(&b, "| %s |", name)
 		for _, r := range all {
