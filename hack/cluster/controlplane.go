@@ -32,9 +32,10 @@ const (
 	managerPort   = 10257
 	schedulerPort = 10259
 	issuer        = "https://kubernetes.default.svc"
-	// patience bounds the start of a component where no context does sooner.
-	patience = 90 * time.Second
 )
+
+// patience bounds the start of a component where no context does sooner.
+var patience = lab.Stretch(90 * time.Second)
 
 // The CIDRs of the Services' cluster IPs.
 var (

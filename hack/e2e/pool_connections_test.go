@@ -164,10 +164,26 @@ func (c *connection) receive() {
 func (c *connection) lives() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if silence := time.Since(c.last); c.err == nil && silence > 500*time.Millisecond {
+	if silence := time.Since(c.last); c.err == nil && silence > lab.Stretch(500*time.Millisecond) {
 		return fmt.Errorf("silent for %v", silence.Round(time.Millisecond))
 	}
 	return c.err
+}
+
+// heard waits until bytes have come on all connections since a moment.
+func (c *connections) heard(w *poolWorld, since time.Time) {
+	w.Helper()
+	w.eventually(func() error {
+		for _, one := range c.all {
+			one.mu.Lock()
+			last, err := one.last, one.err
+			one.mu.Unlock()
+			if err != nil || last.Before(since) {
+				return fmt.Errorf("the connection of %s is silent for %v: %w", one.what, time.Since(last).Round(time.Millisecond), err)
+			}
+		}
+		return nil
+	})
 }
 
 func (c *connections) alive() (count int) {
@@ -181,7 +197,9 @@ func (c *connections) alive() (count int) {
 
 // longestStall is how long a connection may wait that lives on. TCP repeats a packet after 0.2 s, and waits twice as long
 // each time, so it may be twice the time that the address was away, and more.
-func (w *world) longestStall() time.Duration { return by(w.T, 2*fastest, 2*fastest, 2*time.Second) }
+func (w *world) longestStall() time.Duration {
+	return lab.Stretch(by(w.T, 2*fastest, 2*fastest, 2*time.Second))
+}
 
 // end waits until all live, or none can any more, prints what has become of them, and fails if fewer live than that many
 // per cent, or one of these had to wait too long.

@@ -214,6 +214,25 @@ func TestPool_ProcessStaysDead(t *testing.T) {
 	}
 }
 
+// TestPool_AtAnySpeed is the short form of steering, pool and failover that hack/kernels runs on emulated machines. Pods leave from the
+// egress IPs that the pool holds. A holder's link is cut: another node takes its address, and connections live. No time is measured, but
+// how long an address may be away at most, by the machine's speed.
+func TestPool_AtAnySpeed(t *testing.T) {
+	belongsTo(t, usual)
+	w := newPoolWorld(t, 3)
+	for _, ip := range w.egressIPs {
+		w.complete()
+		holder := w.holderOf(ip, nil)
+		c := w.keepConnections(ip, w.podsOff(holder))
+		w.must(w.SetLink(holder.Host, false))
+		w.holderOf(ip, holder)
+		w.answeredAt(w.podsOff(holder))
+		c.heard(w, time.Now())
+		c.end(w, ip, "link cut", 100)
+		w.must(w.SetLink(holder.Host, true))
+	}
+}
+
 // TestPool_ProcessIsStopped for two seconds: it gives no sign of life, but its kernel answers.
 func TestPool_ProcessIsStopped(t *testing.T) {
 	belongsTo(t, usual)

@@ -109,8 +109,10 @@ func compile(ctx context.Context, dir, pkg string) error {
 
 // copyFiles copies what tests need besides.
 func copyFiles(dir string) error {
-	if err := os.CopyFS(filepath.Join(dir, "images"), os.DirFS("images")); err != nil {
-		return err
+	for from, to := range map[string]string{"images": "images", os.Getenv("CONTROLPLANE"): "controlplane"} {
+		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(from)); err != nil {
+			return fmt.Errorf("files for the tests; run 'make test-kernels', which sets CONTROLPLANE: %w", err)
+		}
 	}
 	for from, to := range map[string]string{"go.mod": "go.mod", os.Getenv("OPENSHIFT"): "openshift"} { // go.mod: see lab.LogFile
 		content, err := os.ReadFile(from)

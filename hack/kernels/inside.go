@@ -115,7 +115,7 @@ func (r testRun) do(ctx context.Context, dir string, slowness float64) error {
 		cmd.Args = append(cmd.Args, "-test.run="+r.Run)
 	}
 	cmd.Dir = filepath.Join(dir, r.Package)
-	cmd.Env = append(os.Environ(), "CI=true", "OPENSHIFT="+filepath.Join(dir, "openshift"),
+	cmd.Env = append(os.Environ(), "CI=true", "OPENSHIFT="+filepath.Join(dir, "openshift"), "CONTROLPLANE="+filepath.Join(dir, "controlplane"),
 		fmt.Sprintf("%s=%.1f", lab.SlownessVariable, min(slowness, mostStretch)))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
 	return cmd.Run()
