@@ -137,8 +137,9 @@ PACKAGES =
 PUBLISH =
 
 .PHONY: test-kernels
-test-kernels: build build-controlplane ## Run the tests with packets on the kernels of four Debians, in virtual machines (root; KERNEL=6.12 for one, PACKAGES=REGEXP and RUN=REGEXP for some, ALL=1 for all tests and not the short form, PUBLISH=1 writes hack/kernels/RESULTS.md)
-	controlplane=$$(hack/build-controlplane.sh) && OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane CGO_ENABLED=0 go run -trimpath ./hack/kernels $(if $(PACKAGES),-packages '$(PACKAGES)') $(if $(RUN),-run '$(RUN)') $(if $(ALL),-all) $(if $(PUBLISH),-publish) $(KERNEL)
+test-kernels: build build-controlplane build-conformance ## Run the tests with packets on the kernels of four Debians, in virtual machines (root; KERNEL=6.12 for one, PACKAGES=REGEXP and RUN=REGEXP for some, ALL=1 for all tests and not the short form, PUBLISH=1 writes hack/kernels/RESULTS.md)
+	controlplane=$$(hack/build-controlplane.sh) && conformance=$$(hack/build-conformance.sh) && \
+	OPENSHIFT=$(CURDIR)/$(BINARY) CONTROLPLANE=$$controlplane CONFORMANCE=$$conformance CGO_ENABLED=0 go run -trimpath ./hack/kernels $(if $(PACKAGES),-packages '$(PACKAGES)') $(if $(RUN),-run '$(RUN)') $(if $(ALL),-all) $(if $(PUBLISH),-publish) $(KERNEL)
 
 .PHONY: test-packages
 test-packages: packages ## Make the packages again, install, upgrade, remove and purge them in a fresh Debian (root)

@@ -7,9 +7,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 kernel=${1:?which kernel: 5.10, 6.1, 6.12 or 7.2}
+kubelets=""
 case ${kernel} in
   5.10) suite=bullseye ;;
-  6.1) suite=bookworm ;;
+  6.1) suite=bookworm kubelets="containerd runc containernetworking-plugins" ;; # for upstream's specs
   6.12) suite=trixie ;;
   7.2) suite=sid ;;
   *)
@@ -31,8 +32,9 @@ if [[ "$(cat "${dir}/made" 2>/dev/null)" != "${pins}" ]]; then
   {
     debootstrap --variant=minbase "${suite}" "${dir}/root"
     chroot "${dir}/root" apt-get update
+    # shellcheck disable=SC2086 # each word is a package
     DEBIAN_FRONTEND=noninteractive chroot "${dir}/root" apt-get install -y --no-install-recommends \
-      linux-image-cloud-amd64 initramfs-tools kmod procps iptables nftables conntrack ipset iproute2 ethtool strace
+      linux-image-cloud-amd64 initramfs-tools kmod procps iptables nftables conntrack ipset iproute2 ethtool strace ${kubelets}
   } >"${dir}/log" 2>&1 || { tail -n 20 "${dir}/log" >&2; exit 1; }
   rm -rf "${dir}"/root/var/cache/apt/* "${dir}"/root/var/lib/apt/lists/*
   install -m 0755 hack/kernels/init.sh "${dir}/root/sbin/init-tests"
@@ -42,7 +44,7 @@ if [[ "$(cat "${dir}/made" 2>/dev/null)" != "${pins}" ]]; then
   fi
   cp "${dir}"/root/boot/vmlinuz-* "${dir}/vmlinuz"
   cp "${dir}"/root/boot/initrd.img-* "${dir}/initrd"
-  mke2fs -q -t ext4 -L root -d "${dir}/root" "${dir}/disk" 2G
+  mke2fs -q -t ext4 -L root -d "${dir}/root" "${dir}/disk" 4G
   rm -r "${dir}/root"
   echo "${pins}" >"${dir}/made"
 fi

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/openshift/origin-node/hack/e2e/specs"
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 // environmentFile says what the nodes of these tests cannot do.
@@ -86,7 +87,11 @@ func askedConformance(t *testing.T) conformance {
 	if err != nil {
 		t.Fatalf("%s: %v", environmentFile, err)
 	}
-	c.environment = c.environment.In(c.mode)
+	conditions := []string{"in " + c.mode}
+	if !lab.SCTPAvailable() {
+		conditions = append(conditions, "without sctp")
+	}
+	c.environment = c.environment.Of(conditions...)
 	return c
 }
 

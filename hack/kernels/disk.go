@@ -25,8 +25,12 @@ type plan struct {
 	Runs []testRun
 }
 
-// testRun is a binary with the tests of a package. Below the disk's top it is where its package is in the repository.
-type testRun struct{ Package, Run string }
+// testRun is a run of a binary with the tests of a package. Below the disk's top it is where its package is in the repository.
+type testRun struct {
+	Name, Package, Run string
+	// Kernel and Focus are the suite's.
+	Kernel, Focus string
+}
 
 // testBinary is the name of a binary in the folder of its package.
 const testBinary = "tests"
@@ -39,10 +43,10 @@ func planOf(only, tests string, all bool) (plan, error) {
 	}
 	p := plan{All: all}
 	for _, t := range tested {
-		if !pattern.MatchString(t.Package) {
+		if !pattern.MatchString(t.name()) {
 			continue
 		}
-		r := testRun{Package: t.Package, Run: t.All}
+		r := testRun{Name: t.name(), Package: t.Package, Run: t.All, Kernel: t.Kernel, Focus: t.Focus}
 		if !all {
 			r.Run = cmp.Or(t.Short, t.All)
 		}
@@ -66,7 +70,7 @@ func makeDisk(ctx context.Context, output string, p plan) (string, error) {
 			return "", err
 		}
 	}
-	if err := copyFiles(dir); err != nil {
+	if err := copyFiles(dir, p); err != nil {
 		return "", err
 	}
 	self := filepath.Join(dir, "kernels")
@@ -88,7 +92,7 @@ func makeDisk(ctx context.Context, output string, p plan) (string, error) {
 	if err := os.RemoveAll(disk); err != nil {
 		return "", err
 	}
-	return disk, command(ctx, "mke2fs", "-q", "-t", "ext4", "-L", "tests", "-d", dir, disk, "2G")
+	return disk, command(ctx, "mke2fs", "-q", "-t", "ext4", "-L", "tests", "-d", dir, disk, "4G")
 }
 
 // compile compiles a package's tests, and copies what they read.
@@ -108,10 +112,19 @@ func compile(ctx context.Context, dir, pkg string) error {
 }
 
 // copyFiles copies what tests need besides.
-func copyFiles(dir string) error {
-	for from, to := range map[string]string{"images": "images", os.Getenv("CONTROLPLANE"): "controlplane"} {
+func copyFiles(dir string, p plan) error {
+	folders := map[string]string{"images": "images"}
+	for _, r := range p.Runs {
+		if r.Package == "hack/e2e" {
+			folders["hack/conformance"], folders[os.Getenv("CONTROLPLANE")] = "hack/conformance", "controlplane"
+		}
+		if r.Focus != "" {
+			folders[os.Getenv("CONFORMANCE")] = "conformance"
+		}
+	}
+	for from, to := range folders {
 		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(from)); err != nil {
-			return fmt.Errorf("files for the tests; run 'make test-kernels', which sets CONTROLPLANE: %w", err)
+			return fmt.Errorf("files for the tests; run 'make test-kernels', which sets CONTROLPLANE and CONFORMANCE: %w", err)
 		}
 	}
 	for from, to := range map[string]string{"go.mod": "go.mod", os.Getenv("OPENSHIFT"): "openshift"} { // go.mod: see lab.LogFile

@@ -19,6 +19,8 @@
 // An emulated machine is 20 to 60 times slower, most where other work runs beside it. The program measures by how much, and gives tests
 // the factor ([lab.SlownessVariable]): their deadlines are as many times longer, 20 times at most.
 //
+// The short form has each thing once that another kernel or tool may do in another way; -all runs all tests of the packages.
+//
 // results.json has the last results of each kernel, RESULTS.md is a table of it. Both are written with -publish.
 //
 // The disks are opened as snapshots: nothing that runs in a machine changes them, and nothing of a machine is left.

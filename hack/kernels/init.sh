@@ -12,9 +12,20 @@ ln -sfn /proc/self/fd/2 /dev/stderr
 mount -t tmpfs tmpfs /run
 mount -t tmpfs tmpfs /tmp
 mount -t bpf bpf /sys/fs/bpf
-mount -t cgroup2 cgroup2 /sys/fs/cgroup
+if command -v containerd >/dev/null; then # kubelets have been tried with cgroups of version 1
+  mount -t tmpfs tmpfs /sys/fs/cgroup
+  for controllers in cpu cpuacct cpuset memory devices freezer blkio pids; do
+    mkdir "/sys/fs/cgroup/${controllers}"
+    mount -t cgroup -o "${controllers}" cgroup "/sys/fs/cgroup/${controllers}"
+  done
+  mkdir /sys/fs/cgroup/systemd /sys/fs/cgroup/unified
+  mount -t cgroup -o none,name=systemd cgroup /sys/fs/cgroup/systemd
+  mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified
+else
+  mount -t cgroup2 cgroup2 /sys/fs/cgroup
+fi
 ip link set lo up
-modprobe -a ip_vs sctp tun # no test loads a module
+modprobe -a ip_vs sctp tun overlay # no test loads a module
 mount LABEL=tests /mnt
 stty -F /dev/ttyS1 raw
 /mnt/kernels inside /mnt </dev/null >/dev/ttyS1

@@ -60,8 +60,11 @@ func inside(args []string) error {
 	}
 	say(message{Machine: f})
 	for _, r := range p.Runs {
-		say(message{Begin: r.Package})
-		end := message{End: r.Package}
+		if r.Kernel != "" && !strings.HasPrefix(f.Release, r.Kernel+".") {
+			continue
+		}
+		say(message{Begin: r.Name})
+		end := message{End: r.Name}
 		if err := r.do(ctx, dir, f.Slowness); err != nil {
 			end.Error = err.Error()
 		}
@@ -117,6 +120,9 @@ func (r testRun) do(ctx context.Context, dir string, slowness float64) error {
 	cmd.Dir = filepath.Join(dir, r.Package)
 	cmd.Env = append(os.Environ(), "CI=true", "OPENSHIFT="+filepath.Join(dir, "openshift"), "CONTROLPLANE="+filepath.Join(dir, "controlplane"),
 		fmt.Sprintf("%s=%.1f", lab.SlownessVariable, min(slowness, mostStretch)))
+	if r.Focus != "" {
+		cmd.Env = append(cmd.Env, "CONFORMANCE="+filepath.Join(dir, "conformance"), "FOCUS="+r.Focus)
+	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
 	return cmd.Run()
 }

@@ -1,35 +1,91 @@
 package main
 
-// tested are the packages whose tests run on each kernel.
-var tested = []struct {
+// suite is the tests of a package.
+type suite struct {
 	Package string // below the top of the repository
 	All     string // its tests, as -run of go test has them; empty means all
 	Short   string // those of the short form: each thing that a kernel or a tool may do in another way once; empty means All
 	What    string
-}{
-	{"pkg/kernel/iptables", "", "^Test(Payload_IsAccepted|Cleanup_|Writer_(Follows|Repairs$|Protocols|Journal|KernelGoes|PruneOther|UntouchedSeesRestore))",
-		"egress SNAT by iptables"},
-	{"pkg/kernel/nftables", "", "^Test(Payload_IsAccepted|Cleanup_|Available_|Writer_(Follows|Repairs|Update|Tampering|Packets|Journal))",
-		"egress SNAT by nftables"},
-	{"pkg/kernel/natorder", "", "", "NAT of others that decides before ours"},
-	{"pkg/kernel/conntrack", "", "^Test(Cleanup|Listen|Look|Selector|EndClashes_Fast|Delete_([A-QS-Z]|RepairsTheBarrier))",
-		"connections end when their address changes"},
-	{"pkg/kernel/handover", "", "^Test(Cleanup|Writer_(Table|Answers))", "connections of a node that held the address before"},
-	{"pkg/kernel/steering", "",
-		"^Test(Packets_(Leave|FollowTheWay|ICMPError|Established)|Guard_(FlowWhile|ForgottenFlow$|PacketsWithoutFlow|PortsOfNodes)|" +
+	// Kernel is the only one that they run on; empty for all. Focus is of hack/e2e's TestConformance_…: which of upstream's specs.
+	Kernel, Focus string
+}
+
+// name is unique.
+func (s suite) name() string {
+	if s.Focus != "" {
+		return s.Package + " " + s.Focus
+	}
+	return s.Package
+}
+
+// tested are the packages whose tests run on each kernel.
+var tested = []suite{
+	{
+		Package: "pkg/kernel/iptables",
+		Short:   "^Test(Payload_IsAccepted|Cleanup_|Writer_(Follows|Repairs$|Protocols|Journal|KernelGoes|PruneOther|UntouchedSeesRestore))",
+		What:    "egress SNAT by iptables",
+	},
+	{
+		Package: "pkg/kernel/nftables",
+		Short:   "^Test(Payload_IsAccepted|Cleanup_|Available_|Writer_(Follows|Repairs|Update|Tampering|Packets|Journal))",
+		What:    "egress SNAT by nftables",
+	},
+	{Package: "pkg/kernel/natorder", What: "NAT of others that decides before ours"},
+	{
+		Package: "pkg/kernel/conntrack",
+		Short:   "^Test(Cleanup|Listen|Look|Selector|EndClashes_Fast|Delete_([A-QS-Z]|RepairsTheBarrier))",
+		What:    "connections end when their address changes",
+	},
+	{
+		Package: "pkg/kernel/handover",
+		Short:   "^Test(Cleanup|Writer_(Table|Answers))",
+		What:    "connections of a node that held the address before",
+	},
+	{
+		Package: "pkg/kernel/steering",
+		Short: "^Test(Packets_(Leave|FollowTheWay|ICMPError|Established)|Guard_(FlowWhile|ForgottenFlow$|PacketsWithoutFlow|PortsOfNodes)|" +
 			"Arrivals_FromAnother|Writer_AsNft|Ensure_(Twice|RepairsThe)|Postrouting_|CleanupPath_|Fast_(Own|SteeredAlone)$)",
-		"packets go to the node that holds their address, by the slow and the fast path"},
-	{"pkg/kernel/fastpath", "", "", "the fast path's programs and tables"},
-	{"pkg/kernel/portsecurity", "", "", "port security"},
-	{"pkg/kernel/redirect", "", "^Test(Writer_(Packets|Repairs|TakesOver|OwnAddress)|Withdraw_LeavesNothing|Payload_)", "ports of nodes"},
-	{"pkg/kernel/reconcile", "", "", "the order of writes"},
-	{"pkg/kernel/changes", "", "", "reports of changed interfaces and addresses"},
-	{"pkg/kernel/portowner", "", "", "which process has a port"},
-	{"pkg/egress/pool", "^Test(Runner|Keep|KernelAddresses|DefaultGateways)", "^Test(KernelAddresses|DefaultGateways|Keep|Runner_(Renews|Announces|Removes|PoolOfFive))",
-		"egress IPs are put on a node, move when it fails, and are announced"},
-	{"pkg/egress/holders", "^Test(WatchAddresses|Announcer)", "^Test(WatchAddresses_|Announcer_(AllNodes|Loss|Keys))", "nodes know which of them has an egress IP"},
-	{"hack/lab", "^TestSCTP_", "", "the tests' own network, with SCTP"},
-	{"hack/netns", "^Test(Identity_|Protocols_|Mode_(IPVS|OfAnOldNFT)$)", "^Test(Identity_OfBound|Protocols_|Mode_(IPVS|OfAnOldNFT)$)",
-		"the node's process, in every mode"},
-	{"hack/e2e", "^TestPool_AtAnySpeed$", "", "a cluster whose pods leave through the holder of their address, which fails"},
+		What: "packets go to the node that holds their address, by the slow and the fast path",
+	},
+	{Package: "pkg/kernel/fastpath", What: "the fast path's programs and tables"},
+	{Package: "pkg/kernel/portsecurity", What: "port security"},
+	{
+		Package: "pkg/kernel/redirect",
+		Short:   "^Test(Writer_(Packets|Repairs|TakesOver|OwnAddress)|Withdraw_LeavesNothing|Payload_)",
+		What:    "ports of nodes",
+	},
+	{Package: "pkg/kernel/reconcile", What: "the order of writes"},
+	{Package: "pkg/kernel/changes", What: "reports of changed interfaces and addresses"},
+	{Package: "pkg/kernel/portowner", What: "which process has a port"},
+	{
+		Package: "pkg/egress/pool",
+		All:     "^Test(Runner|Keep|KernelAddresses|DefaultGateways)",
+		Short:   "^Test(KernelAddresses|DefaultGateways|Keep|Runner_(Renews|Announces|Removes|PoolOfFive))",
+		What:    "egress IPs are put on a node, move when it fails, and are announced",
+	},
+	{
+		Package: "pkg/egress/holders",
+		All:     "^Test(WatchAddresses|Announcer)",
+		Short:   "^Test(WatchAddresses_|Announcer_(AllNodes|Loss|Keys))",
+		What:    "nodes know which of them has an egress IP",
+	},
+	{Package: "hack/lab", All: "^TestSCTP_", What: "the tests' own network, with SCTP"},
+	{
+		Package: "hack/netns",
+		All:     "^Test(Identity_|Protocols_|Mode_(IPVS|OfAnOldNFT)$)",
+		Short:   "^Test(Identity_OfBound|Protocols_|Mode_(IPVS|OfAnOldNFT)$)",
+		What:    "the node's process, in every mode",
+	},
+	{
+		Package: "hack/e2e",
+		All:     "^TestPool_AtAnySpeed$",
+		What:    "a cluster whose pods leave through the holder of their address, which fails",
+	},
+	{
+		Package: "hack/e2e",
+		All:     "^TestConformance_",
+		Kernel:  "6.1",
+		Focus:   "Granular Checks: Services .*pod-Service: sctp",
+		What:    "upstream's specs of SCTP, on kubelets",
+	},
 }

@@ -193,7 +193,7 @@ func table(all []*result) string {
 	row("date", func(r *result) string { return r.Date })
 	for _, t := range tested {
 		row(fmt.Sprintf("%s (`%s`)", t.What, t.Package), func(r *result) string {
-			if c, ok := r.Packages[t.Package]; ok {
+			if c, ok := r.Packages[t.name()]; ok {
 				return c.String()
 			}
 			return "-"
@@ -211,7 +211,7 @@ func table(all []*result) string {
 func (r *result) lacks() []string {
 	var lines []string
 	for _, t := range tested {
-		c := r.Packages[t.Package]
+		c := r.Packages[t.name()]
 		for _, test := range slices.Sorted(maps.Keys(c.Failed)) {
 			lines = append(lines, fmt.Sprintf("- failed: `%s`\n", cmp.Or(test, t.Package)))
 		}

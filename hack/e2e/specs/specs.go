@@ -97,10 +97,10 @@ type Limit struct {
 type Environment []Limit
 
 // heading is the first line of a limit.
-var heading = regexp.MustCompile(`^(left out|may fail)(?: in (\w+))?: (.+)$`)
+var heading = regexp.MustCompile(`^(left out|may fail)(?: ((?:in|without) \w+))?: (.+)$`)
 
 // ParseEnvironment parses a file in which each limit is a line "left out: REGEXP" or "may fail: REGEXP", with "in MODE" in
-// front of the colon if it is about one proxy mode, and indented lines below it with the reason. Lines that begin with # are
+// front of the colon if it is about one proxy mode, or "without THING" if about machines that lack something, and indented lines below it with the reason. Lines that begin with # are
 // comments.
 func ParseEnvironment(text string) (Environment, error) {
 	var env Environment
@@ -130,9 +130,9 @@ func ParseEnvironment(text string) (Environment, error) {
 	return env, nil
 }
 
-// In is what of the environment holds in a proxy mode.
-func (e Environment) In(mode string) Environment {
-	return slices.DeleteFunc(slices.Clone(e), func(l Limit) bool { return l.Only != "" && l.Only != mode })
+// Of is what of the environment holds under these conditions, such as "in nftables".
+func (e Environment) Of(conditions ...string) Environment {
+	return slices.DeleteFunc(slices.Clone(e), func(l Limit) bool { return l.Only != "" && !slices.Contains(conditions, l.Only) })
 }
 
 // LeftOut is a regular expression for all specs that are left out.

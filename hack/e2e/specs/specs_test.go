@@ -70,10 +70,10 @@ func TestParseEnvironment_HasReasonsAndModes(t *testing.T) {
 	if got, want := env[0].Reason, "nobody gives addresses"; got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
-	if got := env.In("iptables"); len(got) != 1 {
+	if got := env.Of("in iptables"); len(got) != 1 {
 		t.Errorf("%d limits hold in iptables mode, want 1", len(got))
 	}
-	if got := env.In("nftables"); len(got) != 2 {
+	if got := env.Of("in nftables"); len(got) != 2 {
 		t.Errorf("%d limits hold in nftables mode, want 2", len(got))
 	}
 }
@@ -101,7 +101,7 @@ func TestJudge_ExcusesOnlyWhatTheEnvironmentNames(t *testing.T) {
 		"the mode":     {"nftables", []Result{reported[4]}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := Judge(reported, every, parse(t, environment).In(test.mode))
+			got := Judge(reported, every, parse(t, environment).Of("in "+test.mode))
 			if diff := cmp.Diff(test.want, got.Failed); diff != "" {
 				t.Errorf("failed (-want +got):\n%s", diff)
 			}
@@ -111,7 +111,7 @@ func TestJudge_ExcusesOnlyWhatTheEnvironmentNames(t *testing.T) {
 
 func TestVerdict_TellsTheReasons(t *testing.T) {
 	var b strings.Builder
-	if err := Judge(reported[:4], regexp.MustCompile("sig-network"), parse(t, environment).In("nftables")).Write(&b); err != nil {
+	if err := Judge(reported[:4], regexp.MustCompile("sig-network"), parse(t, environment).Of("in nftables")).Write(&b); err != nil {
 		t.Fatal(err)
 	}
 	const want = `SPECS            PASSED   FAILED   SKIPPED
