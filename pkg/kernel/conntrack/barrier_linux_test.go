@@ -72,6 +72,9 @@ func barrierOf(family kernel.Family) string {
 
 var elementsOfSet = regexp.MustCompile(`(?s)\t\telements = \{.*?\}\n`)
 
+// countOfSet is how many elements a set has, which nft 1.1.4 and newer print.
+var countOfSet = regexp.MustCompile(`\t# count \d+`)
+
 // barred returns what nft prints of the barrier, without the elements, and these.
 func (n *node) barred() (table string, elements string) {
 	n.Helper()
@@ -80,7 +83,7 @@ func (n *node) barred() (table string, elements string) {
 	if err != nil {
 		n.Fatal(err)
 	}
-	return elementsOfSet.ReplaceAllString(table, ""), strings.Join(elementsOfSet.FindAllString(table, -1), "")
+	return countOfSet.ReplaceAllString(elementsOfSet.ReplaceAllString(table, ""), ""), strings.Join(elementsOfSet.FindAllString(table, -1), "")
 }
 
 // wrongEntries are the wrong ones of n.entries.

@@ -344,11 +344,13 @@ func TestFast_SteeredAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = flow.Close() }()
+		const questions = 5
 		before := holder.counts()
-		for range 5 {
+		for range questions {
 			c.asks(flow, c.egressIP)
 		}
-		if after := holder.counts(); after != before {
+		after := holder.counts() // the other pod's kernel may acknowledge its last answer late
+		if after.Answers.Packets != before.Answers.Packets || after.Left.Packets-before.Left.Packets >= questions {
 			t.Errorf("packets of the holder's own pod took the fast path: %+v before, %+v after", before, after)
 		}
 	})
