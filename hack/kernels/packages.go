@@ -60,7 +60,7 @@ var tested = []suite{
 	{
 		Package: "pkg/egress/pool",
 		All:     "^Test(Runner|Keep|KernelAddresses|DefaultGateways)",
-		Short:   "^Test(KernelAddresses|DefaultGateways|Keep|Runner_(Renews|Announces|Removes|PoolOfFive))",
+		Short:   "^Test(KernelAddresses|DefaultGateways|Keep|Runner_(Renews|Announces|Removes))",
 		What:    "egress IPs are put on a node, move when it fails, and are announced",
 	},
 	{
