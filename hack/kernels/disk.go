@@ -65,8 +65,12 @@ func makeDisk(ctx context.Context, output string, p plan) (string, error) {
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err
 	}
+	packages := map[string]bool{} // one may have two runs
 	for _, r := range p.Runs {
-		if err := compile(ctx, dir, r.Package); err != nil {
+		packages[r.Package] = true
+	}
+	for pkg := range packages {
+		if err := compile(ctx, dir, pkg); err != nil {
 			return "", err
 		}
 	}
