@@ -19,7 +19,9 @@ type Wanted func(egressIP netip.Addr, ports kernel.Ports) bool
 
 // About wants what is about an egress IP and a port.
 func About(q netip.AddrPort) Wanted {
-	return func(egressIP netip.Addr, ports kernel.Ports) bool { return egressIP == q.Addr() && ports.Contains(q.Port()) }
+	return func(egressIP netip.Addr, ports kernel.Ports) bool {
+		return egressIP == q.Addr() && ports.Contains(q.Port())
+	}
 }
 
 // Period is a time, both ends included.

@@ -1,0 +1,90 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	suffix = ".journal"
+	// making is the name of a file until it is whole.
+	making = ".making"
+)
+
+func fileName(number uint64) string { return fmt.Sprintf("%08d%s", number, suffix) }
+
+// numbered returns the numbers of a folder's files, sorted.
+func numbered(folder string) (numbers []uint64, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		digits, ours := strings.CutSuffix(entry.Name(), suffix)
+		if number, err := strconv.ParseUint(digits, 10, 64); ours && err == nil && fileName(number) == entry.Name() {
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// ReadAll reads files, and those below folders whose names end in .journal. Problems are files, or parts of files, that cannot be read; what they
+// would tell is not in the History. It is an error if there is no file that can be read.
+func ReadAll(paths []string, want Wanted) (h *History, problems []error, err error) {
+	var names []string
+	for _, path := range paths {
+		found, err := below(path)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		names = append(names, found...)
+	}
+	slices.Sort(names)
+	var files []*File
+	for _, name := range slices.Compact(names) {
+		f, err := readFile(name, want)
+		if err == nil {
+			files, err = append(files, f), f.damaged
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the node has removed it since
+			problems = append(problems, err)
+		}
+	}
+	if len(files) == 0 {
+		return nil, nil, errors.Join(append([]error{fmt.Errorf("there is no journal in %s", strings.Join(paths, ", "))}, problems...)...)
+	}
+	return Join(files), problems, nil
+}
+
+// below returns a file, or all those below a folder.
+func below(path string) (names []string, err error) {
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		return []string{path}, nil // reading it says what is wrong
+	}
+	err = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && strings.HasSuffix(name, suffix) {
+			names = append(names, name)
+		}
+		return err
+	})
+	return names, err
+}
+
+func readFile(name string, want Wanted) (*File, error) {
+	file, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return Read(name, file, want)
+}
