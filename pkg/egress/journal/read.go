@@ -27,7 +27,10 @@ func About(q netip.AddrPort) Wanted {
 // Period is a time, both ends included.
 type Period struct{ From, To time.Time }
 
-func (p Period) contains(at time.Time) bool { return !at.Before(p.From) && !at.After(p.To) }
+// contains tells whether at is in the period. One that has just begun has no time yet: lines of it may follow.
+func (p Period) contains(at time.Time) bool {
+	return p.From.Before(p.To) && !at.Before(p.From) && !at.After(p.To)
+}
 
 // String returns both ends.
 func (p Period) String() string { return p.From.Format(timeForm) + " to " + p.To.Format(timeForm) }
@@ -60,7 +63,9 @@ type File struct {
 	header
 	// covered are the times of which the file has everything, the last one in any case.
 	covered []Period
-	spans   []Span
+	// live is the last time that says alive; zero if none does.
+	live  time.Time
+	spans []Span
 	// open are the indexes of those spans that have not ended, by reference.
 	open map[uint64]int
 	// refs is how many references the file has used, and size how many bytes its lines have.
@@ -168,8 +173,8 @@ func (f *File) take(l line, want Wanted, others map[uint64]bool) error {
 		delete(f.open, l.ref)
 		delete(others, l.ref)
 	case alive:
-		if f.damaged == nil && l.at.After(last.To) {
-			last.To = l.at
+		if f.damaged == nil {
+			last.To, f.live = later(l.at, last.To), later(l.at, f.live)
 		}
 	case gap:
 		if f.damaged == nil {
@@ -204,7 +209,7 @@ func (f *File) begin(l line, want Wanted, others map[uint64]bool) error {
 // finish says of what has not ended until when it was there.
 func (f *File) finish() {
 	for _, i := range f.open {
-		f.spans[i].Seen = later(f.end(), f.spans[i].Since)
+		f.spans[i].Seen = later(f.live, f.spans[i].Since)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -163,6 +164,7 @@ func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since t
 		h.after = s.from
 	}
 	text := h.appendTo(nil)
+	slices.SortFunc(assignments, func(a, b portblocks.Assignment) int { return compareSpans(Span{Assignment: a}, Span{Assignment: b}) })
 	now := make(map[key]written, len(assignments))
 	for i, a := range assignments {
 		ref := uint64(i + 1)

@@ -28,11 +28,12 @@ func (j *Journal) run() {
 	}
 }
 
-// sayAlive lets a line wait that says that the files have everything until a time, unless others wait, which may be older.
+// sayAlive lets a line wait that says that the files have everything until a time, unless others wait, which may be older. Before
+// Resume nobody knows.
 func (j *Journal) sayAlive(at time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if len(j.waiting) == 0 && at.After(j.store.covered) {
+	if j.resumed && len(j.waiting) == 0 && at.After(j.store.covered) {
 		j.queue(record{kind: alive, at: precise(at)})
 	}
 }
