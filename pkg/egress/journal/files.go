@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,13 +51,15 @@ func ReadAll(paths []string, want Wanted) (h *History, problems []error, err err
 		names = append(names, found...)
 	}
 	slices.Sort(names)
+	names = slices.Compact(names)
 	var files []*File
-	for _, name := range slices.Compact(names) {
-		f, err := readFile(name, want)
+	read, errs := readSome(names, want)
+	for i, f := range read {
+		err := errs[i]
 		if err == nil {
 			files, err = append(files, f), f.damaged
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // the node has removed it since
+		if err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -63,6 +67,26 @@ func ReadAll(paths []string, want Wanted) (h *History, problems []error, err err
 		return nil, nil, errors.Join(append([]error{fmt.Errorf("there is no journal in %s", strings.Join(paths, ", "))}, problems...)...)
 	}
 	return Join(files), problems, nil
+}
+
+// readSome reads files on all processors.
+func readSome(names []string, want Wanted) (files []*File, errs []error) {
+	files, errs = make([]*File, len(names)), make([]error, len(names))
+	next := make(chan int)
+	var readers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		readers.Go(func() {
+			for i := range next {
+				files[i], errs[i] = readFile(names[i], want)
+			}
+		})
+	}
+	for i := range names {
+		next <- i
+	}
+	close(next)
+	readers.Wait()
+	return files, errs
 }
 
 // below returns a file, or all those below a folder.

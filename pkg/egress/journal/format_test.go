@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -138,6 +139,26 @@ func TestParse_RefusesWhatIsNoLine(t *testing.T) {
 		}
 	}
 }
+
+// TestParseTime_IsThatOfGo, but for leap seconds.
+func TestParseTime_IsThatOfGo(t *testing.T) {
+	for _, text := range []string{
+		"2026-11-27T03:12:00.123Z", "2024-02-29T23:59:59.999Z", "2026-02-29T00:00:00.000Z", "2026-13-01T00:00:00.000Z", "2026-00-10T00:00:00.000Z", "2026-11-00T00:00:00.000Z",
+		"2026-11-31T00:00:00.000Z", "2026-11-27T24:00:00.000Z", "2026-11-27T23:60:00.000Z", "2026-11-27T23:00:60.000Z", "2026-11-27 03:12:00.123Z", "2026-11-27T03:12:00,123Z",
+		"2026-11-27T03:12:00.123z", "2026-11-27T03:12:00.12aZ", "-026-11-27T03:12:00.123Z", "2026-11-27T03:12:00.123", "0000-01-01T00:00:00.000Z",
+	} {
+		want, wrong := time.Parse(timeForm, text)
+		if text[len(text)-5] == ',' { // Go takes it
+			wrong = errNoTime
+		}
+		got, err := parseTime([]byte(text))
+		if (err == nil) != (wrong == nil) || err == nil && !got.Equal(want) {
+			t.Errorf("%s: %v, %v; Go says %v, %v", text, got, err, want, wrong)
+		}
+	}
+}
+
+var errNoTime = errors.New("no time")
 
 // TestFormat_BytesOfALife: an assignment and its end, with names as a Deployment makes them.
 func TestFormat_BytesOfALife(t *testing.T) {

@@ -96,7 +96,7 @@ func Read(name string, from io.Reader, want Wanted) (*File, error) {
 	}
 	f.covered = []Period{{f.from, f.from}}
 	// Most lines are not wanted. The references of these are known without a Span.
-	others := map[uint64]bool{}
+	others := references{}
 	for number := 2; ; number++ {
 		text, err := readLine(reader)
 		switch {
@@ -155,7 +155,7 @@ func readLine(reader *bufio.Reader) ([]byte, error) {
 }
 
 // take takes a line.
-func (f *File) take(l line, want Wanted, others map[uint64]bool) error {
+func (f *File) take(l line, want Wanted, others references) error {
 	last := &f.covered[len(f.covered)-1]
 	switch l.kind {
 	case assigned:
@@ -167,11 +167,11 @@ func (f *File) take(l line, want Wanted, others map[uint64]bool) error {
 			f.spans[i].Seen, f.spans[i].Until = l.seen, l.at
 		case known:
 			f.spans[i].Seen, f.spans[i].Until = l.at, l.at
-		case !others[l.ref]:
+		case !others.has(l.ref):
 			return fmt.Errorf("it ends %s, which has not begun", "reference "+strconv.FormatUint(l.ref, 36))
 		}
 		delete(f.open, l.ref)
-		delete(others, l.ref)
+		others.remove(l.ref)
 	case alive:
 		if f.damaged == nil {
 			last.To, f.live = later(l.at, last.To), later(l.at, f.live)
@@ -188,13 +188,13 @@ func (f *File) take(l line, want Wanted, others map[uint64]bool) error {
 }
 
 // begin takes the line of an assignment.
-func (f *File) begin(l line, want Wanted, others map[uint64]bool) error {
-	if _, known := f.open[l.ref]; known || others[l.ref] {
+func (f *File) begin(l line, want Wanted, others references) error {
+	if _, known := f.open[l.ref]; known || others.has(l.ref) {
 		return fmt.Errorf("it begins %s, which has not ended", "reference "+strconv.FormatUint(l.ref, 36))
 	}
 	f.refs = max(f.refs, l.ref)
 	if want != nil && !want(l.egressIP, l.ports) {
-		others[l.ref] = true
+		others.add(l.ref)
 		return nil
 	}
 	a := l.assignment(f.node)
@@ -221,4 +221,16 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// references are a set of numbers that are mostly in a row: a word of bits for each 64 of them.
+type references map[uint64]uint64
+
+func (r references) add(ref uint64)      { r[ref/64] |= 1 << (ref % 64) }
+func (r references) has(ref uint64) bool { return r[ref/64]&(1<<(ref%64)) != 0 }
+
+func (r references) remove(ref uint64) {
+	if r[ref/64] &^= 1 << (ref % 64); r[ref/64] == 0 {
+		delete(r, ref/64)
+	}
 }
