@@ -43,12 +43,13 @@ func numbered(folder string) (numbers []uint64, err error) {
 // would tell is not in the History. It is an error if there is no file that can be read.
 func ReadAll(paths []string, want Wanted) (h *History, problems []error, err error) {
 	var names []string
+	given := map[string]bool{}
 	for _, path := range paths {
 		found, err := below(path)
 		if err != nil {
 			problems = append(problems, err)
 		}
-		names = append(names, found...)
+		names, given[path] = append(names, found...), true
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -59,7 +60,7 @@ func ReadAll(paths []string, want Wanted) (h *History, problems []error, err err
 		if err == nil {
 			files, err = append(files, f), f.damaged
 		}
-		if err != nil {
+		if err != nil && (given[names[i]] || !errors.Is(err, fs.ErrNotExist)) { // a node removes its oldest file
 			problems = append(problems, err)
 		}
 	}
