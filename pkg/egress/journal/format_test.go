@@ -2,7 +2,6 @@ package journal
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -168,7 +167,7 @@ func TestFormat_BytesOfALife(t *testing.T) {
 	six.EgressIP, six.Pod.IP = netip.MustParseAddr("2001:db8:113::10"), netip.MustParseAddr("fd00:10:128::1f4")
 	for name, a := range map[string]portblocks.Assignment{"IPv4": a, "IPv6": six} {
 		text := appendReleased(appendAssigned(nil, 36*36*36, a), at("04:00:00.001"), 36*36*36, time.Time{})
-		if t.Log(fmt.Sprintf("%s: %d bytes", name, len(text))); len(text) > 200 {
+		if t.Logf("%s: %d bytes", name, len(text)); len(text) > 200 {
 			t.Errorf("%s: %d bytes of at most 200:\n%s", name, len(text), text)
 		}
 	}

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -277,29 +278,23 @@ func isPart(part, all []string) bool {
 	return !slices.ContainsFunc(part, func(one string) bool { return !slices.Contains(all, one) })
 }
 
-// fastFolder returns a folder whose files are in memory, where there is one: these tests write much.
+// fastFolder returns a folder whose files are in memory, where there is one: this test writes much.
 func fastFolder(t *testing.T) string {
-	if _, err := os.Stat("/dev/shm"); err != nil {
-		return t.TempDir()
+	t.Helper()
+	if _, err := os.Stat("/dev/shm"); err == nil {
+		t.Setenv("TMPDIR", "/dev/shm")
 	}
-	folder, err := os.MkdirTemp("/dev/shm", "journal-test-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	return folder
+	return t.TempDir()
 }
+
+var histories = flag.Int("histories", 2000, "How many histories TestHistory_IsTrue makes: all of these seeds.")
 
 // TestHistory_IsTrue: in random histories, with restarts, kills, cut lines and disks that fail, no answer is ever wrong, and of a time that is sure there
 // always is one; also by the last file alone.
 func TestHistory_IsTrue(t *testing.T) {
-	histories := 10_000
-	if testing.Short() {
-		histories = 300
-	}
 	base := fastFolder(t)
 	sure, unsure := 0, 0
-	for seed := range histories {
+	for seed := range *histories {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{t: t, random: rand.New(rand.NewPCG(uint64(seed), 34)), folder: filepath.Join(base, fmt.Sprint(seed))}
 			w.open()
@@ -334,7 +329,7 @@ func TestHistory_IsTrue(t *testing.T) {
 			t.Fatalf("history %d", seed)
 		}
 	}
-	t.Logf("%d histories: %d answers, %d times it was not certain", histories, sure, unsure)
+	t.Logf("%d histories: %d answers, %d times it was not certain", *histories, sure, unsure)
 	if sure < unsure {
 		t.Errorf("%d answers, and %d times it was not certain: the test asks in vain", sure, unsure)
 	}

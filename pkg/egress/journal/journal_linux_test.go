@@ -236,7 +236,8 @@ func TestJournal_IsThereWhenItIsSaid(t *testing.T) {
 		j := open(t, folder, nil)
 		for i := 0; ; i++ {
 			must(t, j.Assigned(context.Background(), assignment(fmt.Sprintf("web-%d", i), 1024, time.Now())))
-			fmt.Printf("said %d\n", i)
+			_, err := fmt.Fprintf(os.Stdout, "said %d\n", i)
+			must(t, err)
 		}
 	}
 	program, err := os.Executable()
