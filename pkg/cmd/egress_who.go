@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"slices"
 	"strings"
@@ -207,7 +206,7 @@ func (o *whoOptions) fromNodeJournal(ctx context.Context) (whoAnswer, error) {
 	}
 	var nobody *journal.NobodyError
 	switch {
-	case errors.Is(err, fs.ErrNotExist) || strings.HasPrefix(err.Error(), "there is no journal"):
+	case errors.Is(err, journal.ErrNone):
 		err = fmt.Errorf("%w: this node has not had proxyArguments.egress-snat-port-blocks, or has its journal elsewhere, which --config=FILE or --journal=FOLDER would name", err)
 	case errors.As(err, &nobody):
 		err = fmt.Errorf("%w. What pods of other nodes had is in the journals of these", err)
@@ -232,11 +231,11 @@ func (o *whoOptions) fromNode(ctx context.Context, s status.Snapshot) (whoAnswer
 		return answer, nil
 	case answer.Shared:
 		answer.Missing = []string{"pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows all"}
-		return o.withFlows(ctx, answer)
+		return o.withFlows(ctx, answer, s)
 	}
 	for _, b := range s.PortMap {
 		if b.EgressIP == o.asked.Addr() && b.Ports.Contains(o.asked.Port()) {
-			a := ofOtherNode(s, b)
+			a := byServices(s, b)
 			if a.Node == "" || a.Pod.UID == "" {
 				answer.Missing = []string{"this node knows the pod of another node by its address: 'kubectl egress who', or the journal of the pod's node, has its UID and since when"}
 			}
@@ -245,7 +244,7 @@ func (o *whoOptions) fromNode(ctx context.Context, s status.Snapshot) (whoAnswer
 		}
 	}
 	answer.Shared = true
-	answer, err := o.withFlows(ctx, answer)
+	answer, err := o.withFlows(ctx, answer, s)
 	if err == nil && len(answer.Assignments) > 0 {
 		answer.Missing = []string{"the pods are known by their tracked flows alone"}
 		return answer, nil
@@ -256,8 +255,8 @@ func (o *whoOptions) fromNode(ctx context.Context, s status.Snapshot) (whoAnswer
 	return answer, errors.Join(fmt.Errorf("nobody has %s at %s, as far as the node %s knows", o.asked, s.Time.Format(time.RFC3339), s.Node), err)
 }
 
-// ofOtherNode returns what this node knows of another node's pod with a block: what Services tell of its address.
-func ofOtherNode(s status.Snapshot, b kernel.Block) portblocks.Assignment {
+// byServices returns what a node knows of a pod that is not its own: what Services tell of its address.
+func byServices(s status.Snapshot, b kernel.Block) portblocks.Assignment {
 	a := portblocks.Assignment{Pod: portblocks.Pod{IP: b.Pod}, EgressIP: b.EgressIP, Ports: b.Ports}
 	for i, e := range explainers(s) {
 		for _, endpoint := range e.Endpoints(b.Pod) {
@@ -273,7 +272,7 @@ func ofOtherNode(s status.Snapshot, b kernel.Block) portblocks.Assignment {
 }
 
 // withFlows narrows candidates down to those that have tracked flows with the port.
-func (o *whoOptions) withFlows(ctx context.Context, answer whoAnswer) (whoAnswer, error) {
+func (o *whoOptions) withFlows(ctx context.Context, answer whoAnswer, s status.Snapshot) (whoAnswer, error) {
 	users, err := o.client().PortUsers(ctx, o.asked)
 	if err != nil {
 		answer.notes = append(answer.notes, "the tracked flows are not known: "+err.Error())
@@ -296,10 +295,9 @@ func (o *whoOptions) withFlows(ctx context.Context, answer whoAnswer) (whoAnswer
 		}
 	}
 	for pod, of := range flows { // of another node, or without an assignment
-		using = append(using, whoHad{
-			Assignment: portblocks.Assignment{Pod: portblocks.Pod{IP: pod}, EgressIP: o.asked.Addr(), Ports: kernel.Ports{First: o.asked.Port(), Last: o.asked.Port()}, Shared: true},
-			Seen:       answer.At, Flows: of,
-		})
+		a := byServices(s, kernel.Block{Pod: pod, EgressIP: o.asked.Addr(), Ports: kernel.Ports{First: o.asked.Port(), Last: o.asked.Port()}})
+		a.Shared = true
+		using = append(using, whoHad{Assignment: a, Seen: answer.At, Flows: of})
 	}
 	slices.SortFunc(using, func(a, b whoHad) int { return a.Pod.IP.Compare(b.Pod.IP) })
 	answer.Assignments, answer.Missing = using, nil

@@ -254,7 +254,7 @@ func TestWho_ByJournals(t *testing.T) {
 	}
 }
 
-// TestWho_ByTheNodesJournal: --at on a node reads the journal that the configuration names, and what has gone on since from the running node.
+// TestWho_ByTheNodesJournal: --at on a node reads its journal, and what has gone on since from the running node.
 func TestWho_ByTheNodesJournal(t *testing.T) {
 	s := withBlocks()
 	s.PortBlocks = append(s.PortBlocks, blockOf("web-7", "10.128.0.17", 4096))

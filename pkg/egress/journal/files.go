@@ -39,8 +39,11 @@ func numbered(folder string) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// ReadAll reads files, and those below folders whose names end in .journal. Problems are files, or parts of files, that cannot be read; what they
-// would tell is not in the History. It is an error if there is no file that can be read.
+// ErrNone is that of paths without a journal that can be read.
+var ErrNone = errors.New("there is no journal")
+
+// ReadAll reads files, and those below folders whose names end in .journal. Problems are files, or parts of files, that cannot be
+// read; what they would tell is not in the History. It is [ErrNone] if no file can be read.
 func ReadAll(paths []string, want Wanted) (h *History, problems []error, err error) {
 	var names []string
 	given := map[string]bool{}
@@ -65,7 +68,7 @@ func ReadAll(paths []string, want Wanted) (h *History, problems []error, err err
 		}
 	}
 	if len(files) == 0 {
-		return nil, nil, errors.Join(append([]error{fmt.Errorf("there is no journal in %s", strings.Join(paths, ", "))}, problems...)...)
+		return nil, nil, errors.Join(append([]error{fmt.Errorf("%w in %s", ErrNone, strings.Join(paths, ", "))}, problems...)...)
 	}
 	return Join(files), problems, nil
 }
@@ -111,5 +114,8 @@ func readFile(name string, want Wanted) (*File, error) {
 		return nil, err
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err != nil || info.Mode()&(fs.ModeDevice|fs.ModeDir) != 0 {
+		return nil, errors.Join(fmt.Errorf("%s: it is no file", name), err)
+	}
 	return Read(name, file, want)
 }

@@ -172,6 +172,9 @@ func appendGap(text []byte, at, since time.Time) []byte {
 
 func appendTime(text []byte, at time.Time) []byte { return at.UTC().AppendFormat(text, timeForm) }
 
+// timeText returns a time as it is in a line.
+func timeText(at time.Time) string { return string(appendTime(nil, at)) }
+
 // precise returns a time as it is written.
 func precise(at time.Time) time.Time { return at.UTC().Truncate(time.Millisecond) }
 

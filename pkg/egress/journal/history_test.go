@@ -26,8 +26,8 @@ type had struct {
 	until time.Time // zero as long as the pod has them
 }
 
-// world is a node whose pods come and go, whose disk fails, and whose process is killed, at random. What is true is in pods; a moment is sure
-// if a process ran from before it until a line said alive after it.
+// world is a node whose pods come and go, whose disk fails, and whose process is killed, at random. What is true is in pods; a moment
+// is sure if a process ran from before it until a line said alive after it.
 type world struct {
 	t      *testing.T
 	random *rand.Rand
@@ -168,8 +168,8 @@ func (w *world) release(told bool) {
 	w.said(w.j.Released(context.Background(), h.Assignment, h.until))
 }
 
-// sure are the times of which the files have to know everything: from the beginning of a process, or of the first file that is left, until it said alive
-// for the last time.
+// sure are the times of which the files have to know everything: from the beginning of a process, or of the first file that is left,
+// until it said alive for the last time.
 func (w *world) sure() (periods []Period) {
 	names, _ := filepath.Glob(filepath.Join(w.folder, "*"+suffix))
 	slices.Sort(names)
@@ -289,8 +289,8 @@ func fastFolder(t *testing.T) string {
 
 var histories = flag.Int("histories", 2000, "How many histories TestHistory_IsTrue makes: all of these seeds.")
 
-// TestHistory_IsTrue: in random histories, with restarts, kills, cut lines and disks that fail, no answer is ever wrong, and of a time that is sure there
-// always is one; also by the last file alone.
+// TestHistory_IsTrue: in random histories, with restarts, kills, cut lines and disks that fail, no answer is ever wrong, and of a time
+// that is sure there always is one; also by the last file alone.
 func TestHistory_IsTrue(t *testing.T) {
 	base := fastFolder(t)
 	sure, unsure := 0, 0

@@ -85,8 +85,9 @@ var _ portblocks.Recorder = (*Journal)(nil)
 // errClosed is that of what comes after Close.
 var errClosed = errors.New("the journal is closed")
 
-// Open goes on with the journal in a folder, which it makes if it is missing. It is an error if another process writes this journal, or if path
-// is no folder. If the disk is full or fails, the journal waits until it does not, and tells. Call Resume before anything else. Close it.
+// Open goes on with the journal in a folder, which it makes if it is missing. It is an error if another process writes this journal,
+// or if path is no folder. If the disk is full or fails, the journal waits until it does not, and tells. Call Resume before anything
+// else. Close it.
 func Open(path string, config Config) (*Journal, error) {
 	if config.Size == 0 {
 		config.Size = DefaultSize
@@ -133,8 +134,9 @@ func (j *Journal) takeOver() {
 	}
 }
 
-// Assigned writes down that a pod has ports, and returns when that is on the disk. What is written down already is not again. After an error
-// it is not on the disk yet, but will be as soon as it can.
+// Assigned writes down that a pod has ports, and returns when that is on the disk, or ctx has ended. What is written down already is
+// not again. After an error it is not on the disk yet, but will be as soon as it can. What happened must be told within 5 seconds: then
+// the journal says that nothing is missing.
 func (j *Journal) Assigned(ctx context.Context, a portblocks.Assignment) error {
 	a.Since = precise(a.Since)
 	if err := validate(a); err != nil {
@@ -155,13 +157,12 @@ func (j *Journal) Assigned(ctx context.Context, a portblocks.Assignment) error {
 	if !known {
 		recordedLines.WithLabelValues("assigned").Inc()
 		j.config.Logger.Info("Source ports assigned", "pod", klog.KRef(a.Pod.Namespace, a.Pod.Name), "uid", a.Pod.UID, "podIP", a.Pod.IP,
-			"service", a.Service, "egressIP", a.EgressIP, "ports", a.Ports.String(), "shared", a.Shared, "node", a.Node, "since", a.Since)
+			"service", a.Service, "egressIP", a.EgressIP, "ports", a.Ports.String(), "shared", a.Shared, "node", a.Node, "since", timeText(a.Since))
 	}
 	return j.onDisk(ctx, n)
 }
 
-// Released writes down that a pod has ports no more, and returns when that is on the disk. What is not known to be assigned is not written.
-// After an error it is not on the disk yet, but will be as soon as it can.
+// Released writes down that a pod has ports no more, as Assigned does. What is not known to be assigned is not written.
 func (j *Journal) Released(ctx context.Context, a portblocks.Assignment, at time.Time) error {
 	n, err := j.release(a, at, time.Time{})
 	if err != nil {
@@ -191,7 +192,7 @@ func (j *Journal) release(a portblocks.Assignment, at, seen time.Time) (n uint64
 	if known {
 		recordedLines.WithLabelValues("released").Inc()
 		j.config.Logger.Info("Source ports released", "pod", klog.KRef(a.Pod.Namespace, a.Pod.Name), "uid", a.Pod.UID, "podIP", a.Pod.IP,
-			"service", a.Service, "egressIP", a.EgressIP, "ports", a.Ports.String(), "shared", a.Shared, "node", a.Node, "since", a.Since, "until", at)
+			"service", a.Service, "egressIP", a.EgressIP, "ports", a.Ports.String(), "shared", a.Shared, "node", a.Node, "since", timeText(a.Since), "until", timeText(at))
 	}
 	return n, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
@@ -90,6 +91,24 @@ func TestJournal_WritesOnce(t *testing.T) {
 	}
 	if err := j.Close(); !errors.Is(err, errClosed) {
 		t.Errorf("closed twice: %v", err)
+	}
+}
+
+// TestJournal_IsLogged: the node's log has the same, in words of its own.
+func TestJournal_IsLogged(t *testing.T) {
+	var text strings.Builder
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&text)))
+	j, err := Open(t.TempDir(), Config{Node: "node-a", Logger: logger})
+	must(t, err)
+	a := assignment("web-0", 1024, at("03:12:00.123"))
+	must(t, errors.Join(j.Assigned(t.Context(), a), j.Assigned(t.Context(), a), j.Released(t.Context(), a, at("04:00:00.000")), j.Close()))
+	for _, want := range []string{
+		`"Source ports assigned" pod="shop/web-0" uid="uid-of-web-0" podIP="10.128.0.11" service="shop/web" egressIP="203.0.113.10" ports="1024-1535" shared=false node="node-a" since="2026-11-27T03:12:00.123Z"`,
+		`"Source ports released" pod="shop/web-0" uid="uid-of-web-0" podIP="10.128.0.11" service="shop/web" egressIP="203.0.113.10" ports="1024-1535" shared=false node="node-a" since="2026-11-27T03:12:00.123Z" until="2026-11-27T04:00:00.000Z"`,
+	} {
+		if strings.Count(text.String(), want) != 1 {
+			t.Errorf("the log has not once %s:\n%s", want, &text)
+		}
 	}
 }
 

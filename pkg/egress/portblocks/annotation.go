@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// AssignedAnnotation of a node's Lease has which ports its pods have, for people without access to a node: a JSON list of [Assignment]. It may be
-// without since and node.
+// AssignedAnnotation of a node's Lease has which ports its pods have, for people without access to a node: a JSON list of
+// [Assignment]. It may be without since and node.
 const AssignedAnnotation = "network.openshift.io/egress-port-blocks-assigned"
 
 // ParseAssigned reads what a node says in its Lease. An entry that makes no sense is an error, and so is the whole then.

@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestUsers_OfAPort: the flow whose source leaves from it, and no other: not the node's own, not one of another port, nor of another network.
+// TestUsers_OfAPort: the flow whose source leaves from it, and no other: not the node's own, not one of another port, nor of another
+// network.
 func TestUsers_OfAPort(t *testing.T) {
 	onNode(t, func(n *node) {
 		w := n.network
