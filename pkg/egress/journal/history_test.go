@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
@@ -61,13 +62,23 @@ func (w *world) open() {
 // breaks has each write fail from now on, or not any more: the file is open for reading only then.
 func (w *world) breaks(now bool) {
 	synctest.Wait() // the writer waits
-	name := filepath.Join(w.folder, fileName(w.j.store.number))
-	file, err := os.OpenFile(name, map[bool]int{true: os.O_RDONLY, false: os.O_WRONLY}[now], 0)
+	w.broken = now
+	breakFile(w.t, w.j, filepath.Join(w.folder, fileName(w.j.store.number)), now)
+}
+
+// breakFile opens the file of a journal again, under the same descriptor, for reading or for writing only.
+func breakFile(t *testing.T, j *Journal, name string, now bool) {
+	t.Helper()
+	j.mu.Lock() // the writer has it before it touches the file
+	defer j.mu.Unlock()
+	file := j.store.file
+	again, err := os.OpenFile(name, map[bool]int{true: os.O_RDONLY, false: os.O_WRONLY}[now], 0)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	_ = w.j.store.file.Close()
-	w.j.store.file, w.broken = file, now
+	if err := errors.Join(unix.Dup3(int(again.Fd()), int(file.Fd()), unix.O_CLOEXEC), again.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // crash ends the process without a last line, or with a part of one.

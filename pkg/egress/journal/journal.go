@@ -69,10 +69,11 @@ type Journal struct {
 	lost                   bool
 	// resumed: known has what the process before has left, too. Taken: it has what the files had.
 	resumed, taken bool
-	// failed is why the last attempt failed; nil if it did not. Tried is closed after the next one.
-	failed error
-	tried  chan struct{}
-	closed bool
+	// attempts counts those to write. Failed is why the last one failed; nil if it did not. Tried is closed after the next one.
+	attempts uint64
+	failed   error
+	tried    chan struct{}
+	closed   bool
 
 	// wake has one element if there is something to write.
 	wake  chan struct{}
@@ -152,30 +153,30 @@ func (j *Journal) Assigned(ctx context.Context, a portblocks.Assignment) error {
 		j.known[keyOf(a)] = a
 		j.queue(record{kind: assigned, assignment: a})
 	}
-	n := j.queued
+	t := j.ticket()
 	j.mu.Unlock()
 	if !known {
 		recordedLines.WithLabelValues("assigned").Inc()
 		j.config.Logger.Info("Source ports assigned", "pod", klog.KRef(a.Pod.Namespace, a.Pod.Name), "uid", a.Pod.UID, "podIP", a.Pod.IP,
 			"service", a.Service, "egressIP", a.EgressIP, "ports", a.Ports.String(), "shared", a.Shared, "node", a.Node, "since", timeText(a.Since))
 	}
-	return j.onDisk(ctx, n)
+	return j.onDisk(ctx, t)
 }
 
 // Released writes down that a pod has ports no more, as Assigned does. What is not known to be assigned is not written.
 func (j *Journal) Released(ctx context.Context, a portblocks.Assignment, at time.Time) error {
-	n, err := j.release(a, at, time.Time{})
+	t, err := j.release(a, at, time.Time{})
 	if err != nil {
 		return err
 	}
-	return j.onDisk(ctx, n)
+	return j.onDisk(ctx, t)
 }
 
-func (j *Journal) release(a portblocks.Assignment, at, seen time.Time) (n uint64, err error) {
+func (j *Journal) release(a portblocks.Assignment, at, seen time.Time) (t ticket, err error) {
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
-		return 0, errClosed
+		return ticket{}, errClosed
 	}
 	a, known := j.known[keyOf(a)]
 	if known {
@@ -187,14 +188,14 @@ func (j *Journal) release(a portblocks.Assignment, at, seen time.Time) (n uint64
 		}
 		j.queue(record{kind: released, assignment: a, at: at, seen: seen})
 	}
-	n = j.queued
+	t = j.ticket()
 	j.mu.Unlock()
 	if known {
 		recordedLines.WithLabelValues("released").Inc()
 		j.config.Logger.Info("Source ports released", "pod", klog.KRef(a.Pod.Namespace, a.Pod.Name), "uid", a.Pod.UID, "podIP", a.Pod.IP,
 			"service", a.Service, "egressIP", a.EgressIP, "ports", a.Ports.String(), "shared", a.Shared, "node", a.Node, "since", timeText(a.Since), "until", timeText(at))
 	}
-	return n, nil
+	return t, nil
 }
 
 // Resume says who has ports now, when a process begins: what the files have besides has ended at a time that nobody knows.
@@ -222,9 +223,9 @@ func (j *Journal) Resume(ctx context.Context, now []portblocks.Assignment) error
 		errs = append(errs, j.Assigned(ctx, a))
 	}
 	j.mu.Lock()
-	n := j.queued
+	t := j.ticket()
 	j.mu.Unlock()
-	return errors.Join(append(errs, j.onDisk(ctx, n))...)
+	return errors.Join(append(errs, j.onDisk(ctx, t))...)
 }
 
 // queue lets a record wait. j.mu is held.
@@ -242,25 +243,28 @@ func (j *Journal) queue(r record) {
 	}
 }
 
-// onDisk waits until so many lines are on the disk.
-func (j *Journal) onDisk(ctx context.Context, n uint64) error {
+// ticket is a place in the queue: the lines until then, and the attempts before.
+type ticket struct{ lines, attempts uint64 }
+
+// ticket returns the place of the last line. j.mu is held.
+func (j *Journal) ticket() ticket { return ticket{j.queued, j.attempts} }
+
+// onDisk waits until the lines of a ticket are on the disk, or an attempt has failed since.
+func (j *Journal) onDisk(ctx context.Context, t ticket) error {
 	for {
 		j.mu.Lock()
-		done, failed, tried := j.done >= n, j.failed, j.tried
+		done, failed, since, tried := j.done >= t.lines, j.failed, j.attempts > t.attempts, j.tried
 		j.mu.Unlock()
-		if done {
+		switch {
+		case done:
 			return nil
+		case failed != nil && since:
+			return fmt.Errorf("who has which source ports is not on the disk yet: %w", failed)
 		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("who has which source ports is not on the disk yet: %w", errors.Join(ctx.Err(), failed))
 		case <-tried:
-		}
-		j.mu.Lock()
-		done, failed = j.done >= n, j.failed
-		j.mu.Unlock()
-		if !done && failed != nil {
-			return fmt.Errorf("who has which source ports is not on the disk yet: %w", failed)
 		}
 	}
 }

@@ -84,6 +84,7 @@ func (j *Journal) note(written int, err error) {
 	}
 	changed := (err == nil) != (j.failed == nil)
 	j.failed = err
+	j.attempts++
 	close(j.tried)
 	j.tried = make(chan struct{})
 	waitingLines.WithLabelValues().Set(float64(len(j.waiting)))
