@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 // run writes what waits until the Journal is closed.
@@ -49,7 +51,10 @@ func (j *Journal) attempt() (again <-chan time.Time) {
 	j.mu.Lock()
 	records, lost, since := slices.Clip(j.waiting), j.lost, j.since
 	count := j.done
-	current := slices.Collect(maps.Values(j.known))
+	var current []portblocks.Assignment
+	if lost {
+		current = slices.Collect(maps.Values(j.known))
+	}
 	j.mu.Unlock()
 	if lost {
 		// What waits is in what is assigned, or has ended.
