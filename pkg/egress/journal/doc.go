@@ -29,5 +29,6 @@
 // process. [Read] reads any number of files of any number of nodes, and [History.Who] answers from them, or says why they cannot tell.
 // It never guesses.
 //
-// The package decides nothing about ports. Only files.go, store.go and journal.go have effects.
+// One process writes a folder: it has the lock (flock) on it. The package decides nothing about ports. format.go, read.go and history.go
+// are pure.
 package journal
