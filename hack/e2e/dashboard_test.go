@@ -146,6 +146,11 @@ var emptyPanels = map[string]string{
 	"Bound pods behind unknown interfaces":           "all are known",
 	"Source NAT of others before egress SNAT":        "there is none",
 	"Connections ended that went the wrong way":      "there are none",
+	"Nodes that cannot write it":                     "pods have no ports of their own, so there is no journal",
+	"Lines that wait":                                "the same",
+	"Lines":                                          "the same",
+	"Write until it is on the disk":                  "the same",
+	"File that is written":                           "the same",
 }
 
 // movesEgressIP drains the node that has one, which then takes others again.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,12 +13,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 // deskWorld is a cluster with a pool, and somebody who has kubectl, the plugin and a kubeconfig, and no node.
@@ -40,6 +44,7 @@ func TestDesk_SaysWhatTheNodesSay(t *testing.T) {
 	w.scenario("list is what all nodes list of their pods", func() { w.listsAsNodes(viewer) })
 	w.scenario("addresses and pool are what the holders have", func() { w.knowsHolders(viewer) })
 	w.scenario("a watch tells of a change", func() { w.watches(viewer) })
+	w.scenario("who has a port is what a Lease tells", func() { w.knowsWho(viewer) })
 	w.scenario("a user of one namespace is told what is left out", w.leavesOut)
 	w.scenario("top counts flows, and collect writes them down", w.collects)
 }
@@ -185,6 +190,31 @@ func (w *deskWorld) watches(viewer string) {
 	w.eventually(func() error { return out.has("ADDED", pod) })
 	w.must(w.DeletePod(w.Context(), "shop", "web-1"))
 	w.eventually(func() error { return out.has("DELETED", pod) })
+}
+
+// knowsWho has a Lease that tells which ports a pod has, as nodes with port blocks write it.
+func (w *deskWorld) knowsWho(viewer string) {
+	ip := w.egressIPs[0]
+	asked := func(port string) string {
+		return net.JoinHostPort(ip, port)
+	}
+	text := fmt.Sprintf(`[{"pod": {"namespace": "shop", "name": "web-9", "uid": "uid-9", "ip": %q}, "service": "shop/web", "egressIP": %q, "ports": {"first": 32256, "last": 32767}}]`, w.pods[1].V4, ip)
+	seconds := int32(3600)
+	_, err := w.Client().CoordinationV1().Leases("origin-node").Create(w.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "node-9", Annotations: map[string]string{portblocks.AssignedAnnotation: text}},
+		Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+	}, metav1.CreateOptions{})
+	w.must(err)
+	out, errs, status := w.egress(viewer, "who", asked("32300"))
+	for _, want := range []string{"shop/web-9\n", "uid-9\n", "node-9\n", "32256-32767\n"} {
+		if status != 0 || errs != "" || !strings.Contains(out, want) {
+			w.Errorf("status %d, want %q: %s\n%s", status, want, errs, out)
+		}
+	}
+	out, errs, status = w.egress(viewer, "who", asked("2000"))
+	if status != 1 || out != "" || !strings.Contains(errs, "nobody has "+asked("2000")+" now, by the Leases of ") {
+		w.Errorf("nobody: status %d: %s\n%s", status, errs, out)
+	}
 }
 
 // leavesOut has a user who may list Services and EndpointSlices of shop, and nothing else.

@@ -322,6 +322,9 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 		if strings.HasPrefix(name, "egress_snat_pool_") && !strings.HasSuffix(name, "_seconds") {
 			delete(documented, name) // the node is in no pool
 		}
+		if strings.HasPrefix(name, "egress_snat_journal_") {
+			delete(documented, name) // its pods have no ports of their own
+		}
 	}
 	for _, without := range []string{"egress_snat_lost_address_timestamp_seconds", "egress_snat_address_holders", "egress_snat_cni_duration_seconds", "egress_snat_cni_waiting"} {
 		delete(documented, without) // there is no trouble, and no CNI plugin

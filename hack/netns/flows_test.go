@@ -530,3 +530,50 @@ func parsePacket(b []byte) (p packet, ok bool) {
 	}
 	return p, p.tcp || protocol == unix.IPPROTO_UDP
 }
+
+// TestWho_ByTheTrackedFlow: the address and port that the other side sees name the pod, also where pods have no ports of their own.
+func TestWho_ByTheTrackedFlow(t *testing.T) {
+	everyWay(t, func(n *node) {
+		n.putWeb([]string{egressV4.String(), egressV6.String()}, allProtocols...)
+		n.start()
+		n.Ready()
+		for _, network := range []string{"tcp4", "tcp6"} {
+			seen := n.seenByOutside(network)
+			if seen.Addr() != of(network, egressV4, egressV6) {
+				n.Fatalf("%s: the other side sees %s", network, seen)
+			}
+			out, errs, status := n.Openshift("egress", "who", "--socket="+n.Socket(), seen.String(), "--protocol=tcp")
+			pod := of(network, n.Pod(1).V4, n.Pod(1).V6).String()
+			if status != 0 || !strings.HasPrefix(out, "shared range: 1 candidate for "+seen.String()) || !strings.Contains(out, pod) || !strings.Contains(out, "tcp "+n.outside(network).String()) {
+				n.Errorf("%s: status %d, %s\n%s", network, status, errs, out)
+			}
+			for _, args := range [][]string{{"--protocol=udp"}, {"--at=2020-01-01T00:00:00Z"}} {
+				out, errs, status = n.Openshift(append([]string{"egress", "who", "--socket=" + n.Socket(), seen.String()}, args...)...)
+				if status != 1 || out != "" || !strings.Contains(errs, "egress-snat-port-blocks") {
+					n.Errorf("%s %s: status %d, %s\n%s", network, args, status, errs, out)
+				}
+			}
+		}
+	})
+}
+
+// seenByOutside opens a connection of pod-1 to the outside, for as long as the test takes, and returns where it comes from there.
+func (n *node) seenByOutside(network string) netip.AddrPort {
+	n.Helper()
+	server, err := n.Outside().Listen(n.Context(), network, n.outside(network).String())
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { _ = server.Close() })
+	client, err := n.Pod(1).DialContext(n.Context(), network, n.outside(network).String())
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { _ = client.Close() })
+	accepted, err := server.Accept()
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(func() { _ = accepted.Close() })
+	return netip.MustParseAddrPort(accepted.RemoteAddr().String())
+}

@@ -83,6 +83,16 @@ Lease tells nothing). Drains, subnets and votes are told from node to node alone
 pool' on one of them shows these.`, `  # The nodes of the pool and how many addresses each has
   kubectl egress pool`},
 	"migrate": {egressMigrateLong, egressMigrateExample},
+	"who": {`Tells which pod has a source port of an egress IP now (proxyArguments.egress-snat-port-blocks), by what the
+nodes tell in their Leases: its namespace, name and UID, its Service and its node. Ports that pods share
+name no pod: then all pods that have these ports are listed as candidates. The exit status is 1 if nobody has it.
+
+Who had a port in the past, the nodes' journals tell: 'openshift egress who --at' on the pod's node, or with
+--journal by collected ones.`, `  # Which pod has this port
+  kubectl egress who 203.0.113.10:40123
+
+  # Its UID
+  kubectl egress who 203.0.113.10:40123 -o json | jq -r '.assignments[].pod.uid'`},
 	"explain": {`Explains the source address of the first packet of a pod's new connection, or the claim of a
 Service, as 'openshift egress explain' does on a node, but for the rules, which only nodes know. A
 Service without a namespace is one of the current namespace.`, `  # The source address of a pod's packets to the outside
@@ -109,7 +119,7 @@ type deskOptions struct {
 func newDeskCommand() *cobra.Command {
 	o := &egressOptions{desk: &deskOptions{rules: clientcmd.NewDefaultClientConfigLoadingRules()}}
 	c := group(kubectlPlugin, "Show egress SNAT of a cluster",
-		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressPoolCommand(o), newEgressMigrateCommand(o))
+		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressPoolCommand(o), newEgressMigrateCommand(o), newEgressWhoCommand(o))
 	for _, command := range c.Commands() {
 		help := deskHelps[command.Name()]
 		command.Long, command.Example = help.long, help.example

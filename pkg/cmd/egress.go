@@ -26,7 +26,9 @@ reads it from there.`
 
 // egressOptions are the flags that several egress commands share.
 type egressOptions struct {
-	socket    string
+	socket string
+	// journal is proxyArguments.egress-snat-journal of the configuration.
+	journal   string
 	config    string
 	output    string
 	namespace string
@@ -42,7 +44,7 @@ func newEgressCommand() *cobra.Command {
 	o := &egressOptions{}
 	c := group("egress", "Show egress SNAT on this node",
 		newEgressListCommand(o), newEgressAddressesCommand(o), newEgressRefusedCommand(o), newEgressExplainCommand(o), newEgressVerifyCommand(o),
-		newEgressPoolCommand(o), newEgressDrainCommand(o), newEgressUndrainCommand(o), newEgressTopCommand(o), newEgressCollectCommand(o), newEgressPolicyCommand(o))
+		newEgressPoolCommand(o), newEgressDrainCommand(o), newEgressUndrainCommand(o), newEgressTopCommand(o), newEgressWhoCommand(o), newEgressCollectCommand(o), newEgressPolicyCommand(o))
 	c.Long = egressLong
 	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket of the running node.")
 	c.PersistentFlags().StringVar(&o.config, "config", "", "The node's configuration, which names the socket in place of --socket.")
@@ -63,6 +65,9 @@ func (o *egressOptions) readConfig() error {
 	o.socket = status.DefaultSocket
 	if values := config.NodeConfig.ProxyArguments["egress-snat-socket"]; len(values) > 0 {
 		o.socket = values[len(values)-1]
+	}
+	if values := config.NodeConfig.ProxyArguments["egress-snat-journal"]; len(values) > 0 {
+		o.journal = values[len(values)-1]
 	}
 	return nil
 }

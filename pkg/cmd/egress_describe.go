@@ -62,6 +62,13 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 	if d.held != nil {
 		line("Egress IP:", describeAddress(*d.held, now))
 	}
+	for _, p := range d.Ports {
+		if p.Shared {
+			line("Source ports:", p.String()+", which it shares with other pods")
+		} else {
+			line("Source ports:", p.String()+", which it alone has; 'openshift egress who' names the pod by one of them")
+		}
+	}
 	describeChoice(line, d)
 	if d.Binding != nil && d.Outcome != plan.Unchanged {
 		for _, fault := range now.faultsOf(familyOf(d.Pod)) {

@@ -44,7 +44,8 @@ A JSON or YAML document has
               to {addr, kind, cidr, node, service, excluded}, here (whether this node
               writes the rules of the binding), via {way, node} as in 'openshift egress
               list --help' (omitted if this node does not write the rules, or the packet
-              is Unchanged), fastPath (whether the established flow takes the fast path of
+              is Unchanged), ports {first, last, shared} (the source ports that the pod has of
+              the egress IP, if it has some), fastPath (whether the established flow takes the fast path of
               this node; omitted without one, and where via is), rules {chain, rule} of
               iptables or {table, rule, element} of nftables
 
@@ -239,6 +240,8 @@ type decision struct {
 	Here *bool `json:"here,omitempty"`
 	// Via is zero if another node writes them, or if egress SNAT does not change the packet.
 	Via via `json:"via,omitzero"`
+	// Ports are the source ports that the pod has of the egress IP; none without port blocks, or if egress SNAT does not change the packet.
+	Ports []listedPorts `json:"ports,omitempty"`
 	// FastPath tells whether the flow takes the fast path of this node when it is established. It is nil if the node has none, or another
 	// one decides.
 	FastPath *bool `json:"fastPath,omitempty"`
@@ -296,6 +299,9 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 		if d.Binding != nil {
 			d.route(e, known, here)
 			d.findFastPath(s.FastPath)
+			if d.Outcome != plan.Unchanged {
+				d.Ports = portsOf(s, d.Pod, d.Binding.EgressIP)
+			}
 			d.zones = family.Input.Zones()
 		}
 		result.Decisions = append(result.Decisions, d)

@@ -26,8 +26,9 @@ NODE is the pod's node according to its EndpointSlice. AGE is the time since thi
 process wrote the last part of the row to the kernel, <pending> before that, or
 <elsewhere> if another node writes it. -o wide adds POD, FIELD (the field of the Service
 that has the egress IP), OWNER (the oldest Service that has the egress IP; only Services
-of its namespace may use the address) and KNOWN BY (endpointslice; or labels, of a pod that
-the CNI plugin has attached and no EndpointSlice names yet).
+of its namespace may use the address), KNOWN BY (endpointslice; or labels, of a pod that
+the CNI plugin has attached and no EndpointSlice names yet) and PORTS (the source ports that the
+pod alone has of the address, or "shared", with egress-snat-port-blocks).
 
 With --watch each further line is a row that was ADDED, MODIFIED or DELETED. JSON prints one
 document per line, YAML separates documents by "---". A document has
@@ -39,9 +40,9 @@ document per line, YAML separates documents by "---". A document has
               (omitted if the node's version does not know of steering)
   bindings    podIP, protocols, egressIP, via {way, node}, service {namespace, name},
               field, owner {namespace, name}, pod {namespace, name}, node, here,
-              predicted (known by labels alone), since
-              (pod, node, predicted and since are omitted if unknown; here tells whether this
-              node writes the rules, and via is omitted if not)
+              predicted (known by labels alone), ports {first, last, shared}, since
+              (pod, node, predicted, ports and since are omitted if unknown; here tells whether
+              this node writes the rules, and via is omitted if not)
 
 The way of the packets is "here", "to node" (to the one in via), "blackhole" (they are dropped in
 silence, for the moment in which another node may take the address) or "prohibit" (they are
@@ -78,6 +79,8 @@ type listedBinding struct {
 	Here *bool `json:"here,omitempty"`
 	// Predicted: the Service selects the pod, which no EndpointSlice names yet.
 	Predicted bool `json:"predicted,omitempty"`
+	// Ports are the source ports that the pod has of the egress IP; none without port blocks.
+	Ports []listedPorts `json:"ports,omitempty"`
 	// Since is zero until all of the row's bindings are written.
 	Since time.Time `json:"since,omitzero"`
 }
@@ -129,8 +132,9 @@ var bindingListing = listing[listedBinding]{
 			}
 			return "endpointslice"
 		}},
+		{"PORTS", true, func(b listedBinding, _ time.Time) string { return joinListed(b.Ports) }},
 	},
-	ofNodes: []string{"AGE", "KNOWN BY"},
+	ofNodes: []string{"AGE", "KNOWN BY", "PORTS"},
 	empty:   always("no pod is bound to an egress IP"),
 	rows:    bindingsOf,
 	key: func(b listedBinding) any {
@@ -158,6 +162,7 @@ func bindingsOf(node, wanted status.Snapshot) []listedBinding {
 			if here {
 				row.Via = known.via(b.EgressIP, row.Node)
 			}
+			row.Ports = portsOf(node, b.Pod, b.EgressIP)
 			result = append(result, row)
 		}
 	}

@@ -158,11 +158,11 @@ const (
 10.128.0.12   tcp,udp     203.0.113.10   here   shop/web   node-2   2d1h
 fd00:10::11   tcp         2001:db8::10   here   shop/web   node-1   90s
 `
-	listWide = `POD IP        PROTOCOLS   EGRESS IP      VIA    SERVICE    NODE     AGE         POD          FIELD                 OWNER      KNOWN BY
-10.128.0.9    tcp         203.0.113.11   here   shop/db    <none>   <pending>   <none>       spec.externalIPs[0]   shop/db    endpointslice
-10.128.0.11   tcp,udp     203.0.113.10   here   shop/web   node-1   60m         shop/web-0   spec.externalIPs[0]   shop/web   endpointslice
-10.128.0.12   tcp,udp     203.0.113.10   here   shop/web   node-2   2d1h        shop/web-1   spec.externalIPs[0]   shop/web   endpointslice
-fd00:10::11   tcp         2001:db8::10   here   shop/web   node-1   90s         shop/web-0   spec.externalIPs[0]   shop/web   endpointslice
+	listWide = `POD IP        PROTOCOLS   EGRESS IP      VIA    SERVICE    NODE     AGE         POD          FIELD                 OWNER      KNOWN BY        PORTS
+10.128.0.9    tcp         203.0.113.11   here   shop/db    <none>   <pending>   <none>       spec.externalIPs[0]   shop/db    endpointslice   <none>
+10.128.0.11   tcp,udp     203.0.113.10   here   shop/web   node-1   60m         shop/web-0   spec.externalIPs[0]   shop/web   endpointslice   <none>
+10.128.0.12   tcp,udp     203.0.113.10   here   shop/web   node-2   2d1h        shop/web-1   spec.externalIPs[0]   shop/web   endpointslice   <none>
+fd00:10::11   tcp         2001:db8::10   here   shop/web   node-1   90s         shop/web-0   spec.externalIPs[0]   shop/web   endpointslice   <none>
 `
 	refusedTable = `SERVICE     EGRESS IP      POD IP        PROTOCOL   REASON                  MESSAGE
 shop/db     203.0.113.11   10.128.0.12   tcp        BoundByOlderService     pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web

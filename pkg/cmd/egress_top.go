@@ -24,7 +24,8 @@ FLOWS counts the tracked flows that leave from the address on this node, RECEIVE
 pods on other nodes, and SENT the flows of this node's pods that leave from another node, which has the
 address. NEW/S is how many of FLOWS and SENT begin in a second; flows that begin and are forgotten between
 two looks do not count. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
-flows there become slow from 75 %, and are dropped from 95 %. Where there is a fast path, the first line also
+flows there become slow from 75 %, and are dropped from 95 %. With egress-snat-port-blocks, BLOCKS is how
+many blocks of source ports pods of this node have, and SHARING how many of them share ports. Where there is a fast path, the first line also
 says how many packets a second of all pods take it.`
 
 const egressTopExample = `  # Live, until q
@@ -161,21 +162,32 @@ func perSecond[N int | uint64](n N, u status.Usage) string {
 	return strconv.FormatFloat(float64(n)/u.Seconds, 'f', 1, 64)
 }
 
+// portsColumn is where the columns about blocks of ports are.
+const portsColumn = 5
+
 // usageLines are the table, the busiest addresses first.
 func usageLines(u status.Usage) []string {
 	addresses := slices.SortedStableFunc(slices.Values(u.Addresses), func(a, b status.AddressUsage) int {
 		return cmp.Or(cmp.Compare(b.Flows+b.Sent, a.Flows+a.Sent), a.IP.Compare(b.IP))
 	})
 	rows := [][]string{{"EGRESS IP", "FLOWS", "NEW/S", "RECEIVED", "SENT", "PORTS", "BUSIEST DESTINATION"}}
+	blocks := slices.ContainsFunc(addresses, func(a status.AddressUsage) bool { return a.Blocks+a.Sharing > 0 })
+	if blocks {
+		rows[0] = slices.Insert(rows[0], portsColumn, "BLOCKS", "SHARING")
+	}
 	for _, a := range addresses {
 		busiest := orNone("")
 		if a.Busiest.IsValid() {
 			busiest = a.Protocol + " " + a.Busiest.String()
 		}
-		rows = append(rows, []string{
+		row := []string{
 			a.IP.String(), strconv.Itoa(a.Flows), perSecond(a.New, u), strconv.Itoa(a.Received), strconv.Itoa(a.Sent),
 			fmt.Sprintf("%d (%.1f%%)", a.Ports, 100*float64(a.Ports)/float64(max(a.PortSpace, 1))), busiest,
-		})
+		}
+		if blocks {
+			row = slices.Insert(row, portsColumn, strconv.Itoa(a.Blocks), strconv.Itoa(a.Sharing))
+		}
+		rows = append(rows, row)
 	}
 	var text strings.Builder
 	_ = (&table{out: &text}).write(rows...) // a Builder takes everything

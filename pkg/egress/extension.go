@@ -41,6 +41,8 @@ type Config struct {
 	Attaching attach.Config
 	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
 	PortSecurity PortSecurity
+	// Journal is where it is written down which pod has which source ports.
+	Journal Journal
 	// MinSyncPeriod is the least time between two syncs.
 	MinSyncPeriod time.Duration
 	// SyncPeriod is the time within which rules that somebody else has removed are back.

@@ -1,6 +1,8 @@
 package kernel
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -31,6 +33,35 @@ type Steering struct {
 	// Roaming: pods may leave through other nodes than their own by the network plugin's own devices. What comes that way from a pod
 	// of another node is not dropped then.
 	Roaming bool
+	// Blocks are the source ports that pods have of egress IPs for themselves, sorted by CompareBlocks. What such a pod sends leaves from
+	// one of these ports, and what comes to one of them without a flow goes to the pod. A pod may have several.
+	Blocks []Block
+	// Shared has for each egress IP with blocks the source ports of the pods that have none.
+	Shared map[netip.Addr]Ports
+}
+
+// Ports are source ports in a row, both ends included.
+type Ports struct {
+	First uint16 `json:"first"`
+	Last  uint16 `json:"last"`
+}
+
+// Contains tells whether port is one of p.
+func (p Ports) Contains(port uint16) bool { return p.First <= port && port <= p.Last }
+
+// String is as nft writes it: 32000-32511.
+func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }
+
+// Block is source ports that one pod alone has of an egress IP, inside and outside. Ports.First is a multiple of
+// the number of ports, which is a power of two.
+type Block struct {
+	Pod, EgressIP netip.Addr
+	Ports         Ports
+}
+
+// CompareBlocks is the order of [Steering.Blocks].
+func CompareBlocks(a, b Block) int {
+	return cmp.Or(a.EgressIP.Compare(b.EgressIP), cmp.Compare(a.Ports.First, b.Ports.First), a.Pod.Compare(b.Pod))
 }
 
 // HardwareAddr is an Ethernet address.
@@ -64,5 +95,5 @@ const (
 // Equal tells whether s and o are the same ways, addresses and nodes.
 func (s Steering) Equal(o Steering) bool {
 	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && maps.Equal(s.Held, o.Held) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes) &&
-		s.Roaming == o.Roaming
+		s.Roaming == o.Roaming && slices.Equal(s.Blocks, o.Blocks) && maps.Equal(s.Shared, o.Shared)
 }

@@ -44,6 +44,7 @@ type egressFlags struct {
 	attaching       attach.Config
 	steering        steeringFlags
 	pool            poolFlags
+	journal         journalFlags
 }
 
 // The names of arguments that messages mention.
@@ -107,6 +108,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'false': sources are not checked. Only for network plugins whose pods share interfaces.")
 	f.steering.add(fs)
 	f.pool.add(fs)
+	f.journal.add(fs)
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress' and 'openshift tunnel', to root alone: an absolute path, or empty for no socket.")
 	addAttaching(fs, &f.attaching)
 	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+

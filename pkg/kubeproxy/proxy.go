@@ -148,7 +148,7 @@ func (p *Proxy) takeEgressFlags() error {
 		p.extension.AllowedCIDRs, errs[1] = p.parseCIDRs(allowedCIDRsKey, p.flags.allowedCIDRs, parseCIDR, "a network of egress IPs, for example 203.0.113.0/28")
 	}
 	p.extension.NamespaceCIDRs, errs[2] = p.parseNamespaceCIDRs()
-	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.takeSteering(), p.takePool(), p.validatePaths())...)
+	return errors.Join(append(errs[:], p.takeProtocols(), p.validateScope(), p.takeBackend(), p.takeSteering(), p.takePool(), p.takeJournal(), p.validatePaths())...)
 }
 
 // parseCIDRs parses the values of an argument. The result is not nil.
@@ -216,7 +216,7 @@ func (p *Proxy) validatePaths() error {
 			errs = append(errs, p.config.Errorf("proxyArguments."+key, "invalid value %q: expected the absolute path of a socket, at most %d bytes, or nothing", socket, most))
 		}
 	}
-	for key, folder := range map[string]string{cniConfDirKey: attaching.Lists, cniInstallKey: attaching.Install} {
+	for key, folder := range map[string]string{cniConfDirKey: attaching.Lists, cniInstallKey: attaching.Install, journalKey: p.flags.journal.folder} {
 		if folder != "" && !filepath.IsAbs(folder) {
 			errs = append(errs, p.config.Errorf("proxyArguments."+key, "invalid value %q: expected the absolute path of a folder, or nothing", folder))
 		}

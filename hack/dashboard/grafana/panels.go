@@ -192,6 +192,25 @@ var rows = []row{
 			{`sum by (instance) (increase(egress_snat_cni_list_writes_total[$__rate_interval]))`, "{{instance}}"},
 		}},
 	}},
+	{title: "Journal of source ports", collapsed: true, panels: []panel{
+		{title: "Nodes that cannot write it", unit: plain, queries: []query{
+			{`sum by (instance) (egress_snat_journal_failing)`, "{{instance}}"},
+		}},
+		{title: "Lines that wait", unit: plain, queries: []query{
+			{`sum by (instance) (egress_snat_journal_waiting_lines)`, "{{instance}}"},
+		}},
+		{title: "Lines", kind: bars, unit: plain, queries: []query{
+			{`sum by (event) (increase(egress_snat_journal_lines_total[$__rate_interval]))`, "{{event}}"},
+			{`sum by (instance) (increase(egress_snat_journal_lost_lines_total[$__rate_interval]))`, "given up by {{instance}}"},
+		}},
+		{title: "Write until it is on the disk", unit: "s", queries: []query{
+			{`histogram_quantile(0.5, sum by (le) (rate(egress_snat_journal_sync_duration_seconds_bucket[$__rate_interval])))`, "median"},
+			{`histogram_quantile(0.99, sum by (instance, le) (rate(egress_snat_journal_sync_duration_seconds_bucket[$__rate_interval])))`, "{{instance}}, 99 %"},
+		}},
+		{title: "File that is written", unit: "bytes", queries: []query{
+			{`sum by (instance) (egress_snat_journal_file_bytes)`, "{{instance}}"},
+		}},
+	}},
 	{title: "Kubelets behind a tunnel", collapsed: true, panels: []panel{
 		{title: "Addresses of nodes in the rules", unit: plain, queries: []query{
 			{`sum by (instance, ip_family) (tunnel_node_addresses)`, "{{instance}} {{ip_family}}"},

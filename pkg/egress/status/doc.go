@@ -5,6 +5,7 @@
 //	GET /v1/snapshot?watch=true  one Snapshot a line: the first at once, then after changes
 //	GET /v1/verify               the differences between plan and kernel
 //	GET /v1/pool                 the Pool that egress IPs are put on
+//	GET /v1/portusers?port=…     the tracked flows that leave from an egress IP and a port
 //	POST /v1/drain, /v1/undrain  this node gives its addresses of the pool to others, or not any more
 //
 // It owns the socket and the form of what is said there. It decides nothing, changes

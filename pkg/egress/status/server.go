@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 
@@ -66,6 +67,8 @@ type Resource struct {
 	Path string
 	// Get returns the document. It is called by several goroutines.
 	Get func(ctx context.Context) (any, error)
+	// Ask is called in place of Get with the request's query, if it is not nil.
+	Ask func(ctx context.Context, query url.Values) (any, error)
 }
 
 // Serve is Listen, and then the Listener's Serve.
@@ -195,7 +198,11 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 func (s *server) other(w http.ResponseWriter, r *http.Request, resource Resource) {
 	ctx, cancel := context.WithTimeout(r.Context(), verifyTimeout)
 	defer cancel()
-	document, err := resource.Get(ctx)
+	get := resource.Get
+	if resource.Ask != nil {
+		get = func(ctx context.Context) (any, error) { return resource.Ask(ctx, r.URL.Query()) }
+	}
+	document, err := get(ctx)
 	if err != nil {
 		s.answer(w, http.StatusInternalServerError, failure{err.Error()})
 		return

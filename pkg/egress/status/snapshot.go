@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -40,6 +41,10 @@ type Snapshot struct {
 	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
+	// PortBlocks are the source ports of egress IPs that this node's pods have. There are none where port blocks are off.
+	PortBlocks []portblocks.Assignment `json:"portBlocks,omitempty"`
+	// PortMap is whose the ports of egress IPs are, of all nodes' pods, as far as this node knows.
+	PortMap []kernel.Block `json:"portMap,omitempty"`
 
 	// FromAPI: it is of the whole cluster, made from the API's objects alone, and not by a node. LeftOut says what the
 	// user may not read, and Doubts what of the objects is wrong; both for people.

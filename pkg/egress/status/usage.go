@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/netip"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 // UsagePath is that of a [Usage], as a [Resource].
@@ -42,6 +44,26 @@ type AddressUsage struct {
 	// are of pods on other nodes.
 	Sent     int `json:"sent"`
 	Received int `json:"received"`
+	// Blocks is how many blocks of source ports this node's pods have of the address, Sharing how many of its pods have none and share ports.
+	Blocks  int `json:"blocks,omitempty"`
+	Sharing int `json:"sharing,omitempty"`
+}
+
+// CountPorts adds which source ports this node's pods have.
+func (u *Usage) CountPorts(assignments []portblocks.Assignment) {
+	for i := range u.Addresses {
+		a := &u.Addresses[i]
+		a.Blocks, a.Sharing = 0, 0
+		for _, assigned := range assignments {
+			switch {
+			case assigned.EgressIP != a.IP:
+			case assigned.Shared:
+				a.Sharing++
+			default:
+				a.Blocks++
+			}
+		}
+	}
 }
 
 // Usage returns what uses the egress IPs. It costs the node a dump of its conntrack table.

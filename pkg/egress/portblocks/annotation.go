@@ -1,0 +1,25 @@
+package portblocks
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// AssignedAnnotation of a node's Lease has which ports its pods have, for people without access to a node: a JSON list of
+// [Assignment]. It may be without since and node.
+const AssignedAnnotation = "network.openshift.io/egress-port-blocks-assigned"
+
+// ParseAssigned reads what a node says in its Lease. An entry that makes no sense is an error, and so is the whole then.
+func ParseAssigned(node, text string) ([]Assignment, error) {
+	var all []Assignment
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, fmt.Errorf("%.100q is no list of assignments: %w", text, err)
+	}
+	for i, a := range all {
+		if !a.EgressIP.IsValid() || !a.Pod.IP.IsValid() || a.Pod.Name == "" || a.Ports.First == 0 || a.Ports.First > a.Ports.Last {
+			return nil, fmt.Errorf("[%d]: a pod, its address, an egress IP or ports are missing, or wrong", i)
+		}
+		all[i].Node = node
+	}
+	return all, nil
+}

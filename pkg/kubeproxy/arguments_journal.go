@@ -1,0 +1,46 @@
+package kubeproxy
+
+import (
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/journal"
+)
+
+// journalFlags are the values of the arguments about the journal of source ports.
+type journalFlags struct {
+	folder string
+	size   string
+}
+
+const (
+	journalKey     = "egress-snat-journal"
+	journalSizeKey = "egress-snat-journal-size"
+)
+
+func (f *journalFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.folder, journalKey, "", "The folder in which this node writes down which pod has which source ports, with egress-snat-port-blocks: an absolute path on a disk that outlives a reboot. "+
+		"Empty: /var/lib/origin-node/journal, or with another egress-snat-socket beside that.")
+	fs.StringVar(&f.size, journalSizeKey, "64Mi", "How much of the disk the journal uses, at least 1Mi. The oldest of its 8 files is removed when more is needed; a pod's life takes less than 200 bytes, a day of the node 45 kB.")
+}
+
+// JournalFolder returns where a node with these values of egress-snat-journal and egress-snat-socket has its journal.
+func JournalFolder(folder, socket string) string {
+	if folder != "" {
+		return folder
+	}
+	return keptFile(socket, "journal")
+}
+
+// takeJournal parses egress-snat-journal-size.
+func (p *Proxy) takeJournal() error {
+	f := &p.flags.journal
+	size, err := resource.ParseQuantity(f.size)
+	bytes, exact := size.AsInt64()
+	if err != nil || !exact || bytes < journal.LeastSize {
+		return p.config.Errorf("proxyArguments."+journalSizeKey, "invalid value %q: expected a number of bytes, at least 1Mi, for example 64Mi", f.size)
+	}
+	p.extension.Journal = egress.Journal{Folder: JournalFolder(f.folder, p.flags.socket), Size: bytes}
+	return nil
+}
