@@ -336,7 +336,7 @@ func (w *words) bits(f field) []byte {
 	return binaryutil.NativeEndian.PutUint32(all)
 }
 
-// nat gives the packet another address, and with it another port if there is one.
+// nat gives the packet another address, and with it another port if there is one, or one of some in a row: behind a colon between spaces.
 func (w *words) nat(kind expr.NATType) {
 	w.expect("to")
 	to := &expr.NAT{Type: kind, Family: FamilyOf(w.ip).NAT, RegAddrMin: unix.NFT_REG_1}
@@ -347,6 +347,15 @@ func (w *words) nat(kind expr.NATType) {
 		to.RegProtoMin, to.Specified = unix.NFT_REG_2, true
 	} else {
 		w.value(address(w.addressBytes()))
+	}
+	if w.take(":") {
+		ports, err := readPorts(w.next())
+		if err != nil {
+			w.fail("%w", err)
+		}
+		w.add(&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint16(nil, ports.First)},
+			&expr.Immediate{Register: unix.NFT_REG_3, Data: binary.BigEndian.AppendUint16(nil, ports.Last)})
+		to.RegProtoMin, to.RegProtoMax, to.Specified = unix.NFT_REG_2, unix.NFT_REG_3, true
 	}
 	to.FullyRandom = w.take("fully-random")
 	w.add(to)
