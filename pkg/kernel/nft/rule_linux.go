@@ -349,16 +349,26 @@ func (w *words) nat(kind expr.NATType) {
 		w.value(address(w.addressBytes()))
 	}
 	if w.take(":") {
-		ports, err := readPorts(w.next())
-		if err != nil {
-			w.fail("%w", err)
-		}
-		w.add(&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint16(nil, ports.First)},
-			&expr.Immediate{Register: unix.NFT_REG_3, Data: binary.BigEndian.AppendUint16(nil, ports.Last)})
-		to.RegProtoMin, to.RegProtoMax, to.Specified = unix.NFT_REG_2, unix.NFT_REG_3, true
+		w.natPorts(to)
 	}
 	to.FullyRandom = w.take("fully-random")
 	w.add(to)
+}
+
+// natPorts takes the ports for source or destination NAT: that of a field, or some in a row.
+func (w *words) natPorts(to *expr.NAT) {
+	to.RegProtoMin, to.Specified = unix.NFT_REG_2, true
+	if f, is := w.readField(); is {
+		w.add(f.load(unix.NFT_REG_2))
+		return
+	}
+	ports, err := readPorts(w.next())
+	if err != nil {
+		w.fail("%w", err)
+	}
+	w.add(&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint16(nil, ports.First)},
+		&expr.Immediate{Register: unix.NFT_REG_3, Data: binary.BigEndian.AppendUint16(nil, ports.Last)})
+	to.RegProtoMax = unix.NFT_REG_3
 }
 
 // reject refuses a packet and tells who has sent it.

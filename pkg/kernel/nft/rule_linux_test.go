@@ -158,6 +158,7 @@ snat to IP saddr . meta l4proto map @pod-addresses fully-random
 meta l4proto tcp snat to ADDRESS : 61440-65535
 meta l4proto ICMP snat to IP saddr map @nodes : 32000-32511
 meta l4proto sctp snat to IP saddr . meta l4proto map @pod-addresses : 32000-32511
+meta l4proto tcp snat to IP saddr : th sport
 dnat to IP daddr . th dport map @port-pods
 meta l4proto udp IP daddr . th dport @pod-ports drop
 socket wildcard 0 return

@@ -46,10 +46,10 @@ func onBlocks(t *testing.T, test func(c *cluster)) {
 // goesTo has a node hold the egress IP: all nodes steer there, and the far side sends there.
 func (c *cluster) goesTo(holder int, bindings []kernel.Binding) {
 	c.Helper()
+	c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(holder)})
 	if err := c.lab.RouteVia(netip.PrefixFrom(c.egressIP, c.egressIP.BitLen()), c.nodes[holder].host); err != nil {
 		c.Fatal(err)
 	}
-	c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(holder)})
 }
 
 // bindEach binds each of the pods 1 to 3.
@@ -230,12 +230,13 @@ func TestBlocks_FarSideAloneSpeaks(t *testing.T) {
 			}
 		}
 		flows = append(flows, fromHolder...)
+		before := []map[string]uint64{c.nodes[0].drops(), c.nodes[1].drops(), c.nodes[2].drops()}
 		c.carries("from the former holder", flows)
-		c.forget(0, 1)
 		c.goesTo(0, bindings)
+		c.forget(0, 1)
 		c.carries("on the first pod's own node", flows)
-		for _, n := range c.nodes {
-			n.dropped(nil)
+		for i, n := range c.nodes {
+			n.dropped(before[i])
 		}
 		if n := resets.packets() + unreachable.packets(); n > 0 {
 			t.Errorf("the far side got %d resets and ICMP errors", n)

@@ -21,6 +21,9 @@ func (l layout) first(pods bool) (rules []nft.Rule) {
 // postrouting gives flows their egress IP that leave from this node. What is on its way to another node, and what
 // has arrived and no binding takes, keeps its source: nobody masquerades it then.
 func (l layout) postrouting(pods, blocks bool) (rules []nft.Rule) {
+	if l.config.PortBlocks {
+		rules = l.keepFarPort()
+	}
 	for _, k := range selectors(pods) {
 		if blocks {
 			rules = append(rules, l.rule("leaves from this node, from a block", l.markedToLeave()+k.from+" vmap "+k.rangesMap))
