@@ -22,13 +22,16 @@ func (l layout) first(pods bool) (rules []nft.Rule) {
 // has arrived and no binding takes, keeps its source: nobody masquerades it then.
 func (l layout) postrouting(pods, blocks bool) (rules []nft.Rule) {
 	if l.config.PortBlocks {
-		rules = l.keepFarPort()
+		rules = append(rules, l.rule("nobody's who is bound", l.markedWith(0)+"accept"))
 	}
 	for _, k := range selectors(pods) {
 		if blocks {
 			rules = append(rules, l.rule("leaves from this node, from a block", l.markedToLeave()+k.from+" vmap "+k.rangesMap))
 		}
 		rules = append(rules, l.rule("leaves from this node", l.markedToLeave()+k.from+" vmap "+k.sourcesMap))
+	}
+	if l.config.PortBlocks {
+		rules = append(rules, l.keepFarPort()...)
 	}
 	return append(rules, l.rule("to another node, or without a binding", l.isMarked()+l.notMarkedWith(numberLocal)+"snat to IP saddr"))
 }
