@@ -233,7 +233,13 @@ func TestBlocks_FarSideAloneSpeaks(t *testing.T) {
 		before := []map[string]uint64{c.nodes[0].drops(), c.nodes[1].drops(), c.nodes[2].drops()}
 		c.carries("from the former holder", flows)
 		c.goesTo(0, bindings)
+		came := c.count(c.nodes[0].host, "prerouting", -400, "ip daddr "+c.egressIP.String()+" tcp dport "+fmt.Sprint(firstBlock.First))
+		if err := flows[0].says("early"); err != nil { // the node still has the flow that it steered
+			t.Fatal(err)
+		}
+		came.await()
 		c.forget(0, 1)
+		c.hears(flows[0].near, "early")
 		c.carries("on the first pod's own node", flows)
 		for i, n := range c.nodes {
 			n.dropped(before[i])
