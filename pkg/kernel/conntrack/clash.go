@@ -1,11 +1,8 @@
 package conntrack
 
 import (
-	"net/netip"
 	"slices"
 	"time"
-
-	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // A connection that this kernel has picked up in the middle may be the wrong one for the far side: of two pods with the
@@ -29,24 +26,9 @@ func (t *tracked) mayClash() bool {
 	return t.Zone == 0 && t.connected() && t.replied && t.flags[0]&flagLiberal != 0 && t.flags[1]&flagAcknowledges == 0
 }
 
-// owners are the ports that pods have of egress IPs for themselves.
-type owners map[owner][]kernel.Ports
-
-type owner struct{ pod, egressIP netip.Addr }
-
-func ownersOf(blocks []kernel.Block) owners {
-	all := owners{}
-	for _, b := range blocks {
-		of := owner{b.Pod, b.EgressIP}
-		all[of] = append(all[of], b.Ports)
-	}
-	return all
-}
-
-// have tells whether a connection's port outside is one that its source has for itself.
-func (o owners) have(t *tracked) bool {
-	port := t.replying.destination.Port()
-	return slices.ContainsFunc(o[owner{t.Source, t.Wears}], func(p kernel.Ports) bool { return p.Contains(port) })
+// owned tells whether a connection's port outside is one that its source has for itself.
+func (t *tracked) owned(by owners) bool {
+	return by.have(t.Source, t.Wears, t.replying.destination.Port())
 }
 
 // segment is where a side of a TCP connection is: the number of the next byte that it sends, and of the next one that it

@@ -52,7 +52,7 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool, b
 		if !picksUp() {
 			return k.resetStrays(egressIPs)
 		}
-		suspects, err := k.suspects(ctx, func(t *tracked) bool { return egressIPs[t.Wears] && !owned.have(t) })
+		suspects, err := k.suspects(ctx, func(t *tracked) bool { return egressIPs[t.Wears] && !t.owned(owned) })
 		if err != nil || len(suspects) == 0 {
 			return err
 		}

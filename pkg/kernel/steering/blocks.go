@@ -58,13 +58,18 @@ type blocks struct {
 	// which ports are there.
 	given map[string]map[nft.Key]kernel.Ports
 	uses  map[kernel.Ports]int
+	// counting are the blocks, and bound how many bindings there are of a pod to an egress IP: without one the block leads nowhere.
+	counting []kernel.Block
+	bound    map[blockOf]int
+	// closed are bindings that are leaving, and not among bound any more.
+	closed map[kernel.Binding]bool
 	// fresh are egress IPs that have come here, and until when they count as fresh.
 	fresh map[nft.Key]time.Time
 }
 
 func newBlocks() blocks {
 	return blocks{
-		ports: map[blockOf]kernel.Ports{}, uses: map[kernel.Ports]int{},
+		ports: map[blockOf]kernel.Ports{}, uses: map[kernel.Ports]int{}, bound: map[blockOf]int{}, closed: map[kernel.Binding]bool{},
 		given: map[string]map[nft.Key]kernel.Ports{rangesMap: {}, podRangesMap: {}},
 	}
 }
@@ -75,17 +80,20 @@ func (c *content) replaceBlocks(edit nft.Edit, steering kernel.Steering) {
 		return
 	}
 	c.blocks.shared = steering.Shared
-	before, counting := c.blocks.ports, withoutOverlaps(steering.Blocks)
-	c.blocks.ports = make(map[blockOf]kernel.Ports, len(counting))
-	inward := make(nft.Elements, len(counting))
-	for _, b := range counting {
-		inward[nft.Key{Pod: b.EgressIP, Ports: b.Ports}] = b.Pod
+	before := c.blocks.ports
+	c.blocks.counting = withoutOverlaps(steering.Blocks)
+	c.blocks.ports = make(map[blockOf]kernel.Ports, len(c.blocks.counting))
+	inward := make(nft.Elements, len(c.blocks.counting))
+	for _, b := range c.blocks.counting {
+		if c.blocks.bound[blockOf{b.Pod, b.EgressIP}] > 0 {
+			inward[nft.Key{Pod: b.EgressIP, Ports: b.Ports}] = b.Pod
+		}
 		if of := (blockOf{b.Pod, b.EgressIP}); c.blocks.ports[of] == (kernel.Ports{}) {
 			c.blocks.ports[of] = b.Ports
 		}
 	}
 	edit.Replace(inwardMap, inward)
-	edit.Replace(ownPortsSet, ownPorts(counting))
+	edit.Replace(ownPortsSet, ownPorts(c.blocks.counting))
 	for of := range before {
 		if _, stays := c.blocks.ports[of]; !stays {
 			c.giveAll(edit, of.pod)
@@ -165,6 +173,43 @@ func (c *content) give(edit nft.Edit, p places, egressIP netip.Addr) {
 	given[p.key] = ports
 	edit.Set(p.ranges, keyWith(p.key, ports), netip.Addr{})
 	edit.Set(p.addresses, p.key, egressIP)
+}
+
+// bindBlock takes note that a pod has a binding more to an egress IP, or less. With the first one its ports lead to it, with the last
+// one they do not any more.
+func (c *content) bindBlock(edit nft.Edit, of blockOf, by int) {
+	if !c.hasBlocks {
+		return
+	}
+	was := c.blocks.bound[of] > 0
+	if c.blocks.bound[of] += by; c.blocks.bound[of] == 0 {
+		delete(c.blocks.bound, of)
+	}
+	is := c.blocks.bound[of] > 0
+	if was == is || c.blocks.ports[of] == (kernel.Ports{}) {
+		return
+	}
+	from, _ := slices.BinarySearchFunc(c.blocks.counting, of.egressIP, func(b kernel.Block, ip netip.Addr) int { return b.EgressIP.Compare(ip) })
+	for _, b := range c.blocks.counting[from:] {
+		key := nft.Key{Pod: b.EgressIP, Ports: b.Ports}
+		switch {
+		case b.EgressIP != of.egressIP:
+			return
+		case b.Pod != of.pod:
+		case is:
+			edit.Set(inwardMap, key, b.Pod)
+		default:
+			edit.Remove(inwardMap, key)
+		}
+	}
+}
+
+// closeBlock is bindBlock for a binding that leaves.
+func (c *content) closeBlock(edit nft.Edit, b kernel.Binding) {
+	if c.hasBlocks && !c.blocks.closed[b] {
+		c.blocks.closed[b] = true
+		c.bindBlock(edit, blockOf{b.Pod, b.EgressIP}, -1)
+	}
 }
 
 func keyWith(key nft.Key, ports kernel.Ports) nft.Key {

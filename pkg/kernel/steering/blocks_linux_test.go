@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
 var (
@@ -241,8 +242,11 @@ func TestBlocks_FarSideAloneSpeaks(t *testing.T) {
 		c.forget(0, 1)
 		c.hears(flows[0].near, "early")
 		c.carries("on the first pod's own node", flows)
-		for i, n := range c.nodes {
-			n.dropped(before[i])
+		c.goesTo(1, bindings)
+		c.judge(0, bindings)
+		c.carries("from the pod's own node", slices.DeleteFunc(flows, func(f both) bool { return strings.HasPrefix(f.what, "udp") }))
+		for i, n := range c.nodes[1:] {
+			n.dropped(before[i+1])
 		}
 		if n := resets.packets() + unreachable.packets(); n > 0 {
 			t.Errorf("the far side got %d resets and ICMP errors", n)
@@ -257,6 +261,19 @@ func (c *cluster) forget(node, pod int) {
 	for _, protocol := range []string{"tcp", "udp"} {
 		c.run(c.nodes[node].host, "conntrack -D -p %s -s %s -d %s", protocol, c.addr(c.lab.Pod(pod)), c.outside())
 	}
+}
+
+// judge has a node's flows of bindings judged, whose egress IP has gone elsewhere.
+func (c *cluster) judge(node int, bindings []kernel.Binding) {
+	c.Helper()
+	n, scope := c.nodes[node], conntrack.Scope{Pods: map[netip.Addr]bool{}, Blocks: c.blocks}
+	for _, b := range bindings {
+		scope.Pods[b.Pod] = true
+	}
+	n.inside(func() error {
+		_, err := conntrack.Delete(c.Context(), c.family, n.desired, scope)
+		return err
+	})
 }
 
 // service leads a port of the egress IP to a pod on all nodes, as kube-proxy does.

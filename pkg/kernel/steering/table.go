@@ -255,6 +255,7 @@ func (c *content) bind(edit nft.Edit, b kernel.Binding) {
 	edit.Set(p.own, p.ownKey, netip.Addr{})
 	edit.Set(p.bound, p.key, netip.Addr{})
 	edit.Set(p.sources, p.key, b.EgressIP)
+	c.bindBlock(edit, blockOf{b.Pod, b.EgressIP}, 1)
 	c.give(edit, p, b.EgressIP)
 	c.lead(edit, p.ways, p.key, b.EgressIP)
 }
@@ -267,6 +268,8 @@ func (c *content) unbind(edit nft.Edit, b kernel.Binding) {
 		delete(c.uses, b.EgressIP)
 		edit.Remove(egressIPsSet, nft.Key{Pod: b.EgressIP})
 	}
+	c.closeBlock(edit, b)
+	delete(c.blocks.closed, b)
 	p := placesOf(b)
 	edit.Remove(p.own, p.ownKey)
 	if egressIP, there := c.sets[p.sources][p.key]; there && egressIP != b.EgressIP {
@@ -281,6 +284,7 @@ func (c *content) unbind(edit nft.Edit, b kernel.Binding) {
 // take has a binding neither give its egress IP nor lead to it any more. What its pod sends is dropped then: a flow that
 // began now would have been judged already, and go on under the pod's own address.
 func (c *content) take(edit nft.Edit, b kernel.Binding) {
+	c.closeBlock(edit, b)
 	if p := placesOf(b); c.sets[p.sources][p.key] == b.EgressIP {
 		edit.Remove(p.sources, p.key)
 		edit.Remove(p.ways, p.key)
