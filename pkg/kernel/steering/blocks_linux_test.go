@@ -450,3 +450,26 @@ func TestBlocks_TableFollows(t *testing.T) {
 		}
 	})
 }
+
+// TestBlocks_FastPath: packets of a pod's flows from its own ports take the fast path on both nodes, and so do their answers.
+func TestBlocks_FastPath(t *testing.T) {
+	if !fastKernel(t) {
+		t.Skip("the fast path needs Linux 6.6")
+	}
+	onBlocks(t, func(c *cluster) {
+		servers := c.serve(c.lab.Outside(), "tcp", "udp")
+		c.goesTo(1, c.bindEach(kernel.TCP, kernel.UDP))
+		command := c.lab.Pod(1).Command(t.Context(), "sysctl", "-q", fmt.Sprintf("net.ipv4.ip_local_port_range=%d %d", firstBlock.First, firstBlock.Last))
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		for i, protocol := range []string{"tcp", "udp"} {
+			c.goesOn(protocol)
+			for _, seen := range servers[i].Seen() {
+				if !firstBlock.Contains(seen.Port()) {
+					t.Errorf("%s: seen from %s, want one of %s", protocol, seen, firstBlock)
+				}
+			}
+		}
+	})
+}
