@@ -26,7 +26,7 @@ import (
 )
 
 // figures are all, in the order of the table.
-var figures = slices.Concat(process.Figures(), []figure.Figure{programming.Figure()}, flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.PortSecurity(), flows.FastPath(), flows.Sockets(), failover.Figure(), scale.Figure()})
+var figures = slices.Concat(process.Figures(), []figure.Figure{programming.Figure()}, flows.Figures(), starts.Figures(), []figure.Figure{flows.Steering(), flows.PortSecurity(), flows.PortBlocks(), flows.FastPath(), flows.Sockets(), failover.Figure(), scale.Figure()})
 
 func main() {
 	switch {

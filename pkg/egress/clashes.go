@@ -112,10 +112,11 @@ func (e *Extension) endClashes(ctx context.Context) {
 					egressIPs[ip] = true
 				}
 			}
-			if len(egressIPs) == 0 {
+			f := e.families[family]
+			if len(egressIPs) == 0 || f == nil {
 				continue
 			}
-			deleted, err := tables[family].EndClashes(ctx, egressIPs)
+			deleted, err := tables[family].EndClashes(ctx, egressIPs, f.reconciler.Written().Steering.Blocks)
 			tell.FlowDeletions.WithLabelValues(string(family)).Add(float64(deleted.Ended))
 			tell.FlowsUnbarred.WithLabelValues(string(family)).Add(float64(deleted.Unbarred))
 			if deleted.Ended > 0 {

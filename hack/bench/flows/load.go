@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/rand/v2"
 	"net/netip"
@@ -61,11 +62,22 @@ func planOf(bindings, nodes int) kernel.Desired {
 	return p
 }
 
+// blockPorts is how many ports a pod has of its egress IP, so that all that share one have a block.
+const blockPorts = 256
+
+// blockOf is the block of the pod of a binding.
+func blockOf(i, bindings int) kernel.Ports {
+	first := uint16(firstPort + i/max(1, bindings/100)*blockPorts)
+	return kernel.Ports{First: first, Last: first + blockPorts - 1}
+}
+
 // flow is a new flow.
 type flow struct {
 	pod netip.Addr
 	// leavesAs is the pod's egress IP; its own address if it is unbound.
 	leavesAs netip.Addr
+	// port is the pod's; another one for each flow if 0.
+	port uint16
 }
 
 // load is which pods send.
@@ -74,14 +86,17 @@ type load struct {
 	// next returns the pod of the next flow, bound or not, by its number.
 	next    func(bindings int, random *rand.Rand) (pod int)
 	unbound bool
+	// blocks: each pod sends from the ports of its block.
+	blocks bool
 }
 
 // A quarter as many pods are unbound as bound.
 var (
-	onePod     = load{"one", "new flows of one pod", func(n int, _ *rand.Rand) int { return n / 2 }, false}
-	randomPods = load{"random", "new flows of random pods", func(n int, r *rand.Rand) int { return r.IntN(n) }, false}
-	oneUnbound = load{"unbound", "new flows of one unbound pod", func(n int, _ *rand.Rand) int { return n / 8 }, true}
-	unbound    = load{"unbound-random", "new flows of random unbound pods", func(n int, r *rand.Rand) int { return r.IntN(max(1, n/4)) }, true}
+	onePod     = load{"one", "new flows of one pod", func(n int, _ *rand.Rand) int { return n / 2 }, false, false}
+	randomPods = load{"random", "new flows of random pods", func(n int, r *rand.Rand) int { return r.IntN(n) }, false, false}
+	blockPods  = load{"blocks", "new flows of random pods from ports in a row", func(n int, r *rand.Rand) int { return r.IntN(n) }, false, true}
+	oneUnbound = load{"unbound", "new flows of one unbound pod", func(n int, _ *rand.Rand) int { return n / 8 }, true, false}
+	unbound    = load{"unbound-random", "new flows of random unbound pods", func(n int, r *rand.Rand) int { return r.IntN(max(1, n/4)) }, true, false}
 
 	loads = []load{onePod, randomPods, oneUnbound, unbound}
 )
@@ -89,13 +104,18 @@ var (
 // of returns so many flows of a plan's pods.
 func (l load) of(p kernel.Desired, count int) []flow {
 	random := rand.New(rand.NewPCG(1, uint64(len(p.Bindings))))
-	all := make([]flow, count)
+	all, begun := make([]flow, count), map[int]int{}
 	for i := range all {
 		pod := l.next(len(p.Bindings), random)
-		if l.unbound {
-			all[i] = flow{unboundPod(pod), unboundPod(pod)}
-		} else {
-			all[i] = flow{p.Bindings[pod].Pod, p.Bindings[pod].EgressIP}
+		switch {
+		case l.unbound:
+			all[i] = flow{unboundPod(pod), unboundPod(pod), 0}
+		default:
+			all[i] = flow{p.Bindings[pod].Pod, p.Bindings[pod].EgressIP, 0}
+		}
+		if l.blocks { // each port for all destinations before the next one
+			begun[pod]++
+			all[i].port = blockOf(pod, len(p.Bindings)).First + uint16(begun[pod]%blockPorts)
 		}
 	}
 	return all
@@ -174,7 +194,7 @@ func parse(frame []byte) (s segment, ok bool) {
 func first(load []flow, i int) segment {
 	return segment{
 		from: macGenerator, to: macFrom, flags: syn, sequence: uint32(i),
-		source:      netip.AddrPortFrom(load[i].pod, uint16(firstPort+i)),
+		source:      netip.AddrPortFrom(load[i].pod, cmp.Or(load[i].port, uint16(firstPort+i))),
 		destination: netip.AddrPortFrom(outsideAddr(i), 443),
 	}
 }

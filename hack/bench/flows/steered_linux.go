@@ -129,7 +129,7 @@ func runSteering(ctx context.Context, s figure.Settings, structures []structure,
 	}
 	values := measured{}
 	for _, established := range []bool{false, true} {
-		for _, l := range []load{randomPods, unbound, onePod, oneUnbound} {
+		for _, l := range []load{randomPods, unbound, onePod, oneUnbound, blockPods} {
 			cases, err := b.steered(ctx, comparisons, l, established)
 			if err != nil {
 				return nil, err

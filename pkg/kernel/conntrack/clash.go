@@ -26,6 +26,11 @@ func (t *tracked) mayClash() bool {
 	return t.Zone == 0 && t.connected() && t.replied && t.flags[0]&flagLiberal != 0 && t.flags[1]&flagAcknowledges == 0
 }
 
+// owned tells whether a connection's port outside is one that its source has for itself.
+func (t *tracked) owned(by owners) bool {
+	return by.have(t.Source, t.Wears, t.replying.destination.Port())
+}
+
 // segment is where a side of a TCP connection is: the number of the next byte that it sends, and of the next one that it
 // expects.
 type segment struct{ sends, expects uint32 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/nftables"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Names in the kernel, as those of the barrier are.
@@ -42,12 +44,15 @@ const confirmations, mostDoubtful, mostNotes = 4, 1 << 12, 1 << 16
 //
 // Where the kernel picks nothing up (net.netfilter.nf_conntrack_tcp_loose is 0), no connection goes on, and the far sides get a reset
 // for what they send in the next seconds. The pods get theirs from their own nodes, see [Table.Delete].
-func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool) (done Deleted, err error) {
+//
+// Nobody else has a port of a pod's block, so connections of the blocks' pods from there are not asked.
+func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool, blocks []kernel.Block) (done Deleted, err error) {
+	owned := ownersOf(blocks)
 	err = t.with(ctx, func(k *handle) error {
 		if !picksUp() {
 			return k.resetStrays(egressIPs)
 		}
-		suspects, err := k.suspects(ctx, egressIPs)
+		suspects, err := k.suspects(ctx, func(t *tracked) bool { return egressIPs[t.Wears] && !t.owned(owned) })
 		if err != nil || len(suspects) == 0 {
 			return err
 		}
@@ -94,11 +99,11 @@ func (k *handle) reset(ctx context.Context, clashing pairs) (done Deleted, err e
 // pairs are connections: what packets of each far side have, by what those of the source have.
 type pairs map[tuple]tuple
 
-// suspects returns those under egress IPs that may be for the wrong far side.
-func (k *handle) suspects(ctx context.Context, egressIPs map[netip.Addr]bool) (pairs, error) {
+// suspects returns those of the connections in question that may be for the wrong far side.
+func (k *handle) suspects(ctx context.Context, inQuestion func(*tracked) bool) (pairs, error) {
 	found := pairs{}
 	err := k.lookAt(ctx, everyone, func(t *tracked) {
-		if t.mayClash() && egressIPs[t.Wears] && len(found) < mostSuspects {
+		if t.mayClash() && inQuestion(t) && len(found) < mostSuspects {
 			found[t.original] = t.replying
 		}
 	})

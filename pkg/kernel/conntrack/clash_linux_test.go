@@ -13,6 +13,7 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // clashing is a node that holds an egress IP of two pods, with connections to one port outside. It can forget them all, as a
@@ -21,13 +22,14 @@ type clashing struct {
 	*steering
 	listener net.Listener
 	table    *Table
+	blocks   []kernel.Block
 }
 
 func onHolder(t *testing.T, test func(c *clashing)) {
 	for family, network := range networks {
 		t.Run(string(family), func(t *testing.T) {
 			l := lab.ForTest(t, lab.Config{IPv6: true, Pods: 2, Control: true})
-			c := &clashing{&steering{T: t, Lab: l, network: network, family: family, egressIP: addr(network.egressIP)}, nil, NewTable(family)}
+			c := &clashing{&steering{T: t, Lab: l, network: network, family: family, egressIP: addr(network.egressIP)}, nil, NewTable(family), nil}
 			t.Cleanup(c.table.Close)
 			c.run(c.Node(), "nft", fmt.Sprintf("add table %[1]s holder; add chain %[1]s holder post { type nat hook postrouting priority 99; }; add rule %[1]s holder post oifname eth0 meta l4proto tcp snat to %[2]s",
 				c.ip(), c.egressIP))
@@ -72,7 +74,7 @@ func (c *clashing) ends(egressIP netip.Addr, want int) {
 	err := c.Node().Do(func() error {
 		ended, began := 0, time.Now()
 		for {
-			more, err := c.table.EndClashes(c.Context(), map[netip.Addr]bool{egressIP: true})
+			more, err := c.table.EndClashes(c.Context(), map[netip.Addr]bool{egressIP: true}, c.blocks)
 			if ended += more.Ended; err != nil {
 				return err
 			}
@@ -137,6 +139,24 @@ func TestEndClashes(t *testing.T) {
 		c.ends(c.egressIP, 0)
 		next, outside := c.connectFrom(2, 40003)
 		c.carries(fmt.Sprintf("a new connection from %d", outside), next.near, next.far)
+	})
+}
+
+// TestEndClashes_PortsOfBlocks: connections of a pod from ports that it has for itself are not asked, whatever becomes of them; those of another pod
+// from there are.
+func TestEndClashes_PortsOfBlocks(t *testing.T) {
+	onHolder(t, func(c *clashing) {
+		block := kernel.Block{Pod: c.address(c.Pod(2)), EgressIP: c.egressIP, Ports: kernel.Ports{First: 39936, Last: 40447}}
+		c.connectFrom(1, 40000)
+		moved, _ := c.connectFrom(2, 40000)
+		c.forgets()
+		c.write("the pod that had another port", moved.near)
+		c.waits("the pod that had another port", moved.near)
+		c.blocks = []kernel.Block{block}
+		c.ends(c.egressIP, 0)
+		c.blocks[0].Pod = c.address(c.Pod(1))
+		c.ends(c.egressIP, 1)
+		c.isReset("the pod that had another port", moved.near)
 	})
 }
 

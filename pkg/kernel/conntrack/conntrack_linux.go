@@ -331,7 +331,7 @@ func (k *handle) localAddresses(ctx context.Context) (kernel.CIDRSet, error) {
 func (k *handle) look(ctx context.Context, selector *Selector, see func(*tracked)) error {
 	pods, few := selector.pods(k.family, fewPods)
 	sources := k.sources(pods)
-	if !few || !k.size.cheaperAlone(len(sources)) {
+	if !few || len(selector.inward) > 0 || !k.size.cheaperAlone(len(sources)) {
 		return k.lookAt(ctx, everyone, see)
 	}
 	for _, source := range sources {

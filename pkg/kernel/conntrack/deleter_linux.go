@@ -178,7 +178,13 @@ func (d *deleter) nudge(e *doomed) {
 	if d.nudger == nil {
 		return
 	}
-	if d.nudger.nudge(&e.ends, e.verdict == Ends) != nil {
+	var err error
+	if e.verdict == Returns {
+		err = d.nudger.send(e.replying) // the pod is the one that answers
+	} else {
+		err = d.nudger.nudge(&e.ends, e.verdict == Ends)
+	}
+	if err != nil {
 		d.unreached++
 	}
 }

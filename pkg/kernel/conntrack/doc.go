@@ -60,6 +60,9 @@
 // they come, and one who repeats himself ends nothing either as long as the far side answers. What remains is one who repeats himself
 // under the address of a far side that is silent all the time.
 //
+// A pod that has ports of its egress IP for itself shares them with nobody: connections from there are not asked. What the far side makes known
+// on a new holder is an entry of its own kind, see inward.go.
+//
 // # The table
 //
 // [Delete] and [Count] go through the table once, in the network namespace of the calling

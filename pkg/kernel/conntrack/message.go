@@ -143,7 +143,7 @@ func decode(body []byte) (t tracked) {
 		switch a.kind {
 		case attrOriginal:
 			t.original = decodeTuple(a.value)
-			t.Protocol, t.Source = t.original.protocol, t.original.source.Addr()
+			t.Protocol, t.Source, t.To = t.original.protocol, t.original.source.Addr(), t.original.destination
 			t.Zone |= t.original.zone
 		case attrReply:
 			t.replying = decodeTuple(a.value)

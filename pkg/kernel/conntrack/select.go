@@ -17,6 +17,8 @@ type Flow struct {
 	// Destination is who answers, after DNAT: the source of the reply direction. The port
 	// is 0 for protocols without ports.
 	Destination netip.AddrPort
+	// To is where the flow was sent, before any DNAT.
+	To netip.AddrPort
 	// Wears is the address that the far side sees: the destination of the reply direction.
 	Wears netip.Addr
 	// KeepsPort: the far side sees the source's own port, too. A flow without ports keeps it.
@@ -39,6 +41,8 @@ type Scope struct {
 	// now: their egress IP had a [kernel.Way], to another node mostly. Those of them that are
 	// removed are in both lists.
 	Steered []kernel.Binding
+	// Blocks are the ports that pods had for themselves before the change, if bindings were removed or have taken another way.
+	Blocks []kernel.Block
 }
 
 // Verdict is what is to become of a tracked flow.
@@ -58,6 +62,9 @@ const (
 	// pod answers one nudge in half a second (net.ipv4.tcp_invalid_ratelimit), and one from here may come too
 	// early. The flow is deleted.
 	Leaves
+	// Returns: the far side has made it known here, and it goes on through another node. It is deleted, and the pod's
+	// next packet has it go on.
+	Returns
 	// EndsAtPod: the far side saw it by way of another node, which ends it there. Here it is
 	// deleted, and the pod gets a reset.
 	EndsAtPod
@@ -68,7 +75,7 @@ const (
 // message is what the log says of a flow that does not stay as it is.
 func (v Verdict) message() string {
 	switch v {
-	case Resumes, Moves, Leaves:
+	case Resumes, Moves, Leaves, Returns:
 		return "A connection goes on, as its egress IP has moved between nodes"
 	}
 	return "Deleting a connection that uses the wrong source address"
@@ -103,6 +110,8 @@ type Selector struct {
 	homes   map[netip.Addr]netip.Addr
 	self    netip.Addr
 	removed map[worn]bool
+	// inward are the ports of pods whose flows that the far side has made known here are judged.
+	inward owners
 	// steered has the egress IPs under which packets left through another node before.
 	steered map[target]netip.Addr
 	// begun: the kernel knows connections from their beginning alone, so none goes on from another node.
@@ -143,6 +152,10 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 		if number, ok := numberOf(b.Protocol); ok && (s.inScope(b.Pod) || before[b.Pod]) {
 			s.bound[target{b.Pod, number}] = b.EgressIP
 		}
+	}
+	s.inward = s.inwardOf(scope.Blocks)
+	if scope.All {
+		s.inward = s.inwardOf(slices.Concat(scope.Blocks, after.Steering.Blocks))
 	}
 	return s
 }
@@ -197,6 +210,11 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 // TCP connections up in the middle, these end.
 func (s *Selector) Judge(f Flow) Verdict {
 	const tcp = 6
+	if len(s.inward) > 0 {
+		if verdict, is := s.judgeInward(f); is {
+			return verdict
+		}
+	}
 	verdict := s.judge(f)
 	if !s.begun || f.Protocol != tcp {
 		return verdict

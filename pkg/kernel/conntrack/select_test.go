@@ -634,3 +634,50 @@ func TestCounter_ManyDestinations(t *testing.T) {
 		}
 	}
 }
+
+// TestSelector_JudgesFlowsOfTheFarSide: a flow that the far side has made known here ends with its binding, and goes on elsewhere when the
+// egress IP does. Those of a Service, with the same addresses, are none.
+func TestSelector_JudgesFlowsOfTheFarSide(t *testing.T) {
+	for family, n := range networks {
+		block := kernel.Block{Pod: addr(n.pod), EgressIP: addr(n.egressIP), Ports: kernel.Ports{First: 32000, Last: 32511}}
+		inward := func(protocol uint8, at, to uint16) Flow {
+			f := flow(protocol, n.outside, netip.AddrPortFrom(addr(n.pod), to).String(), n.outside)
+			f.To = netip.AddrPortFrom(addr(n.egressIP), at)
+			return f
+		}
+		web := binding(n.pod, kernel.TCP, n.egressIP)
+		names, every := binding(n.pod, kernel.UDP, n.egressIP), binding(n.pod, kernel.All, n.egressIP)
+		here, away := map[netip.Addr]kernel.Way(nil), map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.ToNode, Node: addr(n.secondNode)}}
+		moved := Scope{Pods: pods(n.pod), Blocks: []kernel.Block{block}}
+		for _, test := range []struct {
+			name  string
+			after []kernel.Binding
+			ways  map[netip.Addr]kernel.Way
+			scope Scope
+			flow  Flow
+			home  string
+			want  Verdict
+		}{
+			{"right", []kernel.Binding{web}, here, moved, inward(tcp, 32000, 32000), n.node, Stays},
+			{"right, all are judged", []kernel.Binding{web}, here, Scope{All: true}, inward(tcp, 32000, 32000), n.node, Stays},
+			{"the address is elsewhere", []kernel.Binding{web}, away, moved, inward(tcp, 32511, 32511), n.node, Returns},
+			{"the address is elsewhere, all are judged", []kernel.Binding{every}, away, Scope{All: true}, inward(tcp, 32511, 32511), n.node, Returns},
+			{"the address is elsewhere, as the pod is", []kernel.Binding{web}, away, moved, inward(tcp, 32511, 32511), n.secondNode, Leaves},
+			{"the address is elsewhere, UDP", []kernel.Binding{names}, away, moved, inward(udp, 32511, 32511), n.node, Leaves},
+			{"the address is elsewhere, not in scope", []kernel.Binding{web}, away, Scope{Pods: pods(n.other), Blocks: moved.Blocks}, inward(tcp, 32511, 32511), n.node, Stays},
+			{"the binding is removed", nil, here, Scope{Removed: []kernel.Binding{web}, Blocks: moved.Blocks}, inward(tcp, 32000, 32000), n.node, Ends},
+			{"the binding of all is removed", nil, here, Scope{Removed: []kernel.Binding{every}, Blocks: moved.Blocks}, inward(tcp, 32000, 32000), n.node, Ends},
+			{"the binding is removed, UDP", nil, here, Scope{Removed: []kernel.Binding{names}, Blocks: moved.Blocks}, inward(udp, 32000, 32000), n.node, Leaves},
+			{"another binding is removed", nil, here, Scope{Removed: []kernel.Binding{names}, Blocks: moved.Blocks}, inward(tcp, 32000, 32000), n.node, Stays},
+			{"a Service's other port", nil, here, Scope{Removed: []kernel.Binding{web}, Blocks: moved.Blocks}, inward(tcp, 443, 32000), n.node, Stays},
+			{"a Service's port", nil, here, Scope{Removed: []kernel.Binding{web}, Blocks: moved.Blocks}, inward(tcp, 8080, 8080), n.node, Stays},
+			{"in another zone", nil, here, Scope{Removed: []kernel.Binding{web}, Blocks: moved.Blocks}, inZone(7, inward(tcp, 32000, 32000)), n.node, Stays},
+		} {
+			after := n.plan(test.after...)
+			after.Steering = kernel.Steering{Self: addr(n.node), Ways: test.ways, Homes: map[netip.Addr]netip.Addr{addr(n.pod): addr(test.home)}, Blocks: []kernel.Block{block}}
+			if got := NewSelector(after, test.scope, n.local()).Judge(test.flow); got != test.want {
+				t.Errorf("%s, %s: %d, want %d", family, test.name, got, test.want)
+			}
+		}
+	}
+}

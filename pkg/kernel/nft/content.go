@@ -25,11 +25,16 @@ type Set struct {
 	Hardware, From bool
 	// Protocol and Other are fields of the keys behind the first. Ports: two ports are behind these.
 	Protocol, Other, Ports bool
+	// PortRange: ports in a row, Key.Ports, are behind the first field, and there are no other fields. The elements do not overlap.
+	PortRange bool
 	// Map tells that each element has an address as its value.
 	Map bool
 	// Chains, for a map: the value is a verdict, to go to the chain that [ChainOf] names so. For each rule, and each element of
 	// such maps, that is added, the kernel follows all elements of all such maps of the table.
 	Chains string
+	// PortChains, for a map with Chains: the chain is the one that [ChainOfPorts] names for Key.Ports, which is no part of the kernel's key. So
+	// there is one element for the rest of a key, and it has no value here.
+	PortChains bool
 	// ClassIDs, for a map: the value is what [ClassID] returns.
 	ClassIDs bool
 	// Journal: no packet meets the set, and what it holds is no difference to tell.
@@ -38,9 +43,11 @@ type Set struct {
 	// last packet. They are no content, and no difference to tell.
 	Timeout time.Duration
 	Size    uint32
+	// Passing, with a Timeout: not packets write the elements, but [State].Passing has them.
+	Passing bool
 }
 
-// learned tells whether packets write the elements.
+// learned tells whether the kernel forgets the elements by itself.
 func (s Set) learned() bool { return s.Timeout > 0 }
 
 // Content is what the sets of a table hold, by their names. An empty set may be missing. Nil stands
@@ -62,6 +69,8 @@ type Key struct {
 	Other netip.Addr
 	// Port is that of a set of ports.
 	Port uint16
+	// Ports are those of a set of port ranges, or of a map whose chains are named for ports.
+	Ports kernel.Ports
 }
 
 // Elements returns the number of elements in all sets.
@@ -77,6 +86,27 @@ func (c Content) Elements() int {
 // which nft takes in no name.
 func ChainOf(prefix string, addr netip.Addr) string {
 	return prefix + strings.ReplaceAll(addr.String(), ":", "-")
+}
+
+// ChainOfPorts returns the name of the chain of ports in a row.
+func ChainOfPorts(prefix string, ports kernel.Ports) string { return prefix + ports.String() }
+
+// portsOf returns the ports that a chain is named for.
+func portsOf(prefix, chain string) (ports kernel.Ports, ok bool) {
+	text, ok := strings.CutPrefix(chain, prefix)
+	ports, err := readPorts(text)
+	return ports, ok && err == nil && ChainOfPorts(prefix, ports) == chain
+}
+
+// readPorts reads ports as [kernel.Ports.String] writes them.
+func readPorts(text string) (kernel.Ports, error) {
+	first, last, _ := strings.Cut(text, "-")
+	from, err := strconv.ParseUint(first, 10, 16)
+	to, lastErr := strconv.ParseUint(last, 10, 16)
+	if err != nil || lastErr != nil || from > to {
+		return kernel.Ports{}, fmt.Errorf("%q are no ports: expected two numbers, 32000-32511 for example", text)
+	}
+	return kernel.Ports{First: uint16(from), Last: uint16(to)}, nil
 }
 
 // addressOf returns the address that a chain is named for.
@@ -110,7 +140,12 @@ func (s Set) Text(key Key, value netip.Addr) string {
 	if s.From {
 		text += " . " + key.Hardware.String()
 	}
+	if s.PortRange {
+		text += " . " + key.Ports.String()
+	}
 	switch {
+	case s.PortChains:
+		text += " : goto " + ChainOfPorts(s.Chains, key.Ports)
 	case s.Chains != "":
 		text += " : goto " + ChainOf(s.Chains, value)
 	case s.ClassIDs:

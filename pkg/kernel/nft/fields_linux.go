@@ -86,7 +86,8 @@ var fields = map[string]field{
 	"tcp sequence":       {load: transport(4, 4), bytes: 4, needs: "meta l4proto tcp"},
 	"tcp ackseq":         {load: transport(8, 4), bytes: 4, needs: "meta l4proto tcp"},
 	"tcp flags":          {load: transport(13, 1), bytes: 1, bits: tcpFlags, needs: "meta l4proto tcp"},
-	"socket transparent": {load: socketTransparent, bytes: 1, value: named(nil, 1)},
+	"socket transparent": {load: socket(expr.SocketKeyTransparent), bytes: 1, value: named(nil, 1)},
+	"socket wildcard":    {load: socket(expr.SocketKeyWildcard), bytes: 1, value: named(nil, 1)},
 	"fib daddr type":     {load: fib(expr.Fib{FlagDADDR: true, ResultADDRTYPE: true}), bytes: 4, value: routeType},
 	"fib saddr type":     {load: fib(expr.Fib{FlagSADDR: true, ResultADDRTYPE: true}), bytes: 4, value: routeType},
 	"rt ip nexthop":      {load: nextHop(expr.RtNexthop4), bytes: 4, value: address(4)},
@@ -106,8 +107,8 @@ var fieldWords = map[string][]int{
 	"meta": {2}, "ct": {2}, "ip": {2}, "ip6": {2}, "ether": {2}, "th": {2}, "udp": {2}, "tcp": {2}, "socket": {2}, "rt": {3}, "fib": {3, 5},
 }
 
-func socketTransparent(register uint32) expr.Any {
-	return &expr.Socket{Key: expr.SocketKeyTransparent, Register: register}
+func socket(key expr.SocketKey) func(uint32) expr.Any {
+	return func(register uint32) expr.Any { return &expr.Socket{Key: key, Register: register} }
 }
 
 func fib(what expr.Fib) func(uint32) expr.Any {

@@ -336,7 +336,7 @@ func (w *words) bits(f field) []byte {
 	return binaryutil.NativeEndian.PutUint32(all)
 }
 
-// nat gives the packet another address, and with it another port if there is one.
+// nat gives the packet another address, and with it another port if there is one, or one of some in a row: behind a colon between spaces.
 func (w *words) nat(kind expr.NATType) {
 	w.expect("to")
 	to := &expr.NAT{Type: kind, Family: FamilyOf(w.ip).NAT, RegAddrMin: unix.NFT_REG_1}
@@ -348,8 +348,27 @@ func (w *words) nat(kind expr.NATType) {
 	} else {
 		w.value(address(w.addressBytes()))
 	}
+	if w.take(":") {
+		w.natPorts(to)
+	}
 	to.FullyRandom = w.take("fully-random")
 	w.add(to)
+}
+
+// natPorts takes the ports for source or destination NAT: that of a field, or some in a row.
+func (w *words) natPorts(to *expr.NAT) {
+	to.RegProtoMin, to.Specified = unix.NFT_REG_2, true
+	if f, is := w.readField(); is {
+		w.add(f.load(unix.NFT_REG_2))
+		return
+	}
+	ports, err := readPorts(w.next())
+	if err != nil {
+		w.fail("%w", err)
+	}
+	w.add(&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint16(nil, ports.First)},
+		&expr.Immediate{Register: unix.NFT_REG_3, Data: binary.BigEndian.AppendUint16(nil, ports.Last)})
+	to.RegProtoMax = unix.NFT_REG_3
 }
 
 // reject refuses a packet and tells who has sent it.

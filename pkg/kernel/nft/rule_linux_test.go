@@ -81,6 +81,8 @@ const surroundings = `
 	map pod-chains { type ADDRESS . inet_proto : verdict; }
 	map nodes { type ADDRESS : ADDRESS; }
 	map pod-addresses { type ADDRESS . inet_proto : ADDRESS; }
+	map port-pods { type ADDRESS . inet_service : ADDRESS; flags interval; }
+	set pod-ports { type ADDRESS . inet_service; flags interval; }
 	map ways { type ADDRESS : classid; }
 	map pod-ways { type ADDRESS . inet_proto : classid; }
 	chain other { accept; }
@@ -153,6 +155,13 @@ snat to ADDRESS
 snat to ADDRESS fully-random
 snat to IP saddr
 snat to IP saddr . meta l4proto map @pod-addresses fully-random
+meta l4proto tcp snat to ADDRESS : 61440-65535
+meta l4proto ICMP snat to IP saddr map @nodes : 32000-32511
+meta l4proto sctp snat to IP saddr . meta l4proto map @pod-addresses : 32000-32511
+meta l4proto tcp snat to IP saddr : th sport
+dnat to IP daddr . th dport map @port-pods
+meta l4proto udp IP daddr . th dport @pod-ports drop
+socket wildcard 0 return
 reject with tcp reset
 reject with ICMP type port-unreachable
 reject with ICMP type admin-prohibited
@@ -224,6 +233,7 @@ func TestRule_Unreadable(t *testing.T) {
 		"ct state set new":        "this field cannot be set",
 		"reject with icmp type x": "an unknown way to reject",
 		"update flows { }":        "a set's name begins with @",
+		"snat to IP saddr : 9-1":  `"9-1" are no ports: expected two numbers, 32000-32511 for example`,
 
 		"add @heard { IP saddr : tcp sequence }": `"meta l4proto tcp" is needed in front`,
 		`meta iifname "bondIP" accept`:           "",

@@ -35,10 +35,13 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	if s.From {
 		fields = append(fields, nftables.TypeEtherAddr)
 	}
+	if s.PortRange {
+		fields = append(fields, nftables.TypeInetService)
+	}
 	set := &nftables.Set{
 		Table: t, Name: s.Name, KeyType: nftables.MustConcatSetType(fields...),
-		Concatenation: len(fields) > 1, Interval: s.Ranges, IsMap: s.Map,
-		Dynamic: s.learned(), HasTimeout: s.learned(), Timeout: s.Timeout, Size: s.Size,
+		Concatenation: len(fields) > 1, Interval: s.Ranges || s.PortRange, IsMap: s.Map,
+		Dynamic: s.learned() && !s.Passing, HasTimeout: s.learned(), Timeout: s.Timeout, Size: s.Size,
 	}
 	switch {
 	case s.Port:
@@ -87,12 +90,31 @@ func (s Set) encode(to []nftables.SetElement, key Key, value netip.Addr) []nftab
 		}
 		return to
 	case s.Chains != "":
-		verdict := &expr.Verdict{Kind: expr.VerdictGoto, Chain: ChainOf(s.Chains, value)}
+		verdict := &expr.Verdict{Kind: expr.VerdictGoto, Chain: s.chainOf(key, value)}
 		return append(to, nftables.SetElement{Key: s.keyBytes(key), VerdictData: verdict})
+	case s.PortRange:
+		element := nftables.SetElement{Key: withPort(key.Pod, key.Ports.First), KeyEnd: withPort(key.Pod, key.Ports.Last)}
+		if s.Map {
+			element.Val = value.AsSlice()
+		}
+		return append(to, element)
 	case s.Map:
 		return append(to, nftables.SetElement{Key: s.keyBytes(key), Val: value.AsSlice()})
 	}
 	return append(to, nftables.SetElement{Key: s.keyBytes(key)})
+}
+
+// chainOf is the name of the chain that an element leads to.
+func (s Set) chainOf(key Key, value netip.Addr) string {
+	if s.PortChains {
+		return ChainOfPorts(s.Chains, key.Ports)
+	}
+	return ChainOf(s.Chains, value)
+}
+
+// withPort returns an address with a port behind it, as a key.
+func withPort(addr netip.Addr, port uint16) []byte {
+	return append(binary.BigEndian.AppendUint16(addr.AsSlice(), port), 0, 0)
 }
 
 // keyBytes returns a key as the kernel has it: its fields one behind the other, each at a
@@ -121,7 +143,19 @@ func (s Set) keyBytes(key Key) []byte {
 // ones.
 func (s Set) decode(f Family, element []byte) (key Key, value netip.Addr, ok bool) {
 	key, validKey := s.decodeKey(f, keyOf(element))
-	value, validValue := s.decodeValue(attribute(element, unix.NFTA_SET_ELEM_DATA))
+	data := attribute(element, unix.NFTA_SET_ELEM_DATA)
+	if s.PortChains {
+		verdict := attribute(data, unix.NFTA_DATA_VERDICT)
+		ports, validPorts := portsOf(s.Chains, word(attribute(verdict, unix.NFTA_VERDICT_CHAIN)))
+		key.Ports = ports
+		return key, netip.Addr{}, validKey && validPorts && leadsOn(verdict)
+	}
+	if s.PortRange {
+		last, validLast := s.decodeKey(f, attribute(attribute(element, nftables.NFTA_SET_ELEM_KEY_END), unix.NFTA_DATA_VALUE))
+		validKey = validKey && validLast && last.Pod == key.Pod
+		key.Ports.Last = last.Ports.First
+	}
+	value, validValue := s.decodeValue(data)
 	return key, value, validKey && validValue
 }
 
@@ -174,6 +208,13 @@ func (s Set) decodeKey(f Family, bytes []byte) (key Key, ok bool) {
 		}
 		key.Hardware, bytes = kernel.HardwareAddr(bytes[:len(key.Hardware)]), nil
 	}
+	if s.PortRange {
+		const padded = 4
+		if len(bytes) != padded {
+			return key, false
+		}
+		key.Ports.First, bytes = binary.BigEndian.Uint16(bytes), nil
+	}
 	return key, ok && len(bytes) == 0
 }
 
@@ -188,11 +229,16 @@ func (s Set) decodeValue(data []byte) (value netip.Addr, ok bool) {
 }
 
 func (s Set) decodeVerdict(verdict []byte) (value netip.Addr, ok bool) {
-	code := attribute(verdict, unix.NFTA_VERDICT_CODE)
-	if len(code) != 4 || int32(binary.BigEndian.Uint32(code)) != unix.NFT_GOTO {
+	if !leadsOn(verdict) {
 		return netip.Addr{}, false
 	}
 	return addressOf(s.Chains, word(attribute(verdict, unix.NFTA_VERDICT_CHAIN)))
+}
+
+// leadsOn tells whether a verdict is to go to a chain.
+func leadsOn(verdict []byte) bool {
+	code := attribute(verdict, unix.NFTA_VERDICT_CODE)
+	return len(code) == 4 && int32(binary.BigEndian.Uint32(code)) == unix.NFT_GOTO
 }
 
 // edge is an element of an interval set: the first address of a range, or the one behind the last.

@@ -75,8 +75,10 @@ func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elem
 	}
 	fmt.Fprintf(out, "\t%s %s {\n\t\ttype %s;\n", kind, s.Name, s.typeText(family))
 	switch {
-	case s.Ranges:
+	case s.Ranges, s.PortRange:
 		out.WriteString("\t\tflags interval;\n")
+	case s.Passing:
+		fmt.Fprintf(out, "\t\tflags timeout; timeout %s;\n", s.Timeout)
 	case s.learned():
 		fmt.Fprintf(out, "\t\tsize %d; flags dynamic,timeout; timeout %s;\n", s.Size, s.Timeout)
 	}
@@ -112,6 +114,9 @@ func (s Set) typeText(family kernel.Family) string {
 	if s.From {
 		fields = append(fields, "ether_addr")
 	}
+	if s.PortRange {
+		fields = append(fields, "inet_service")
+	}
 	text := strings.Join(fields, " . ")
 	switch {
 	case s.Chains != "":
@@ -128,7 +133,7 @@ func (s Set) typeText(family kernel.Family) string {
 func compareKeys(a, b Key) int {
 	for _, c := range []int{
 		netip.Addr.Compare(a.Pod, b.Pod), strings.Compare(string(a.Protocol), string(b.Protocol)), netip.Addr.Compare(a.Other, b.Other),
-		int(a.Port) - int(b.Port), strings.Compare(a.Hardware.String(), b.Hardware.String()),
+		int(a.Port) - int(b.Port), int(a.Ports.First) - int(b.Ports.First), strings.Compare(a.Hardware.String(), b.Hardware.String()),
 	} {
 		if c != 0 {
 			return c

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -46,6 +47,8 @@ type State struct {
 	Sets Content
 	// Chains are the rules of each chain. One that is not a base chain has at least one rule.
 	Chains map[string][]Rule
+	// Passing has the elements of the sets that are so, and until when they count. Once written they are not looked at again.
+	Passing map[string]map[Key]time.Time
 	// Devices are the names of the network devices at whose ingress chains are base chains, by the names of these. A chain
 	// keeps its device as long as it is there. The kernel may remove the chain with the device.
 	Devices map[string]string
@@ -137,6 +140,8 @@ type Writer struct {
 	chains map[string]*nftables.Chain // the base chains
 	// devices are those of the State that is written, or was last.
 	devices map[string]string
+	// passing is that of the State that is written.
+	passing map[string]map[Key]time.Time
 	// conn is kept between transactions, for closing it costs milliseconds after one that
 	// removed something. It is nil if there is none, or if it may hold answers to what failed.
 	conn *Conn
@@ -320,7 +325,7 @@ func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Cha
 		// A change on top of what somebody else did unseen would hide that; a whole table
 		// does not. What others do during the transaction is seen by the number.
 		alone := generation == before && before == w.generation || generation == before+1 && changed && (before == w.generation || whole)
-		w.held, w.known, w.failed, w.generation = after, true, false, 0
+		w.held, w.passing, w.known, w.failed, w.generation = after, want.Passing, true, false, 0
 		if alone {
 			w.generation = generation
 		}
@@ -338,7 +343,9 @@ func (w *Writer) Empty(ctx context.Context, sets ...string) error {
 		}
 		w.known, w.generation = false, 0
 		for _, set := range sets {
-			c.FlushSet(w.sets[set])
+			if _, err := c.GetSetByName(w.table, set); err == nil { // a version before may not have had it
+				c.FlushSet(w.sets[set])
+			}
 		}
 		if err := c.Flush(); err != nil {
 			return fmt.Errorf("empty sets of the nftables table %s: %w", w.spec.Name, err)
@@ -419,7 +426,8 @@ func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (c
 		return true, w.rewrite(c, want)
 	}
 	chains := differing(have, after)
-	if ch.Empty() && len(chains) == 0 {
+	passing := w.passes(want)
+	if ch.Empty() && len(chains) == 0 && len(passing) == 0 {
 		return false, nil
 	}
 	// Elements and rules go to chains, so these are there before and go after them.
@@ -428,7 +436,7 @@ func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (c
 			c.AddChain(w.chainAt(chain, want.Devices[chain]))
 		}
 	}
-	if err := w.sendElements(c, want.Sets, ch); err != nil {
+	if err := errors.Join(w.sendElements(c, want.Sets, ch), w.sendPassing(c, want, passing)); err != nil {
 		return false, err
 	}
 	for _, chain := range chains {
@@ -466,6 +474,45 @@ func (w *Writer) sendElements(c *Conn, want Content, ch Change) error {
 		}
 	}
 	return nil
+}
+
+// passes returns the sets whose passing elements are others than those that are written.
+func (w *Writer) passes(want State) (sets []string) {
+	for name, elements := range want.Passing {
+		if !maps.Equal(elements, w.passing[name]) {
+			sets = append(sets, name)
+		}
+	}
+	return sets
+}
+
+// sendPassing replaces what is left of the passing elements of sets.
+func (w *Writer) sendPassing(c *Conn, want State, sets []string) (err error) {
+	for _, name := range sets {
+		c.FlushSet(w.sets[name])
+		err = errors.Join(err, w.addPassing(c, name, want.Passing[name]))
+	}
+	return err
+}
+
+// addPassing adds those elements that still count. The kernel takes no timeout of less than a millisecond.
+func (w *Writer) addPassing(c *Conn, set string, elements map[Key]time.Time) error {
+	var encoded []nftables.SetElement
+	for key, until := range elements {
+		if left := time.Until(until); left >= time.Millisecond {
+			encoded = append(encoded, nftables.SetElement{Key: w.specSet(set).keyBytes(key), Timeout: left})
+		}
+	}
+	for part := range slices.Chunk(encoded, elementsInMessage) {
+		if err := c.SetAddElements(w.sets[set], part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) specSet(name string) Set {
+	return w.spec.Sets[slices.IndexFunc(w.spec.Sets, func(s Set) bool { return s.Name == name })]
 }
 
 func (w *Writer) addElements(c *Conn, set Set, elements Elements) error {
@@ -514,7 +561,7 @@ func (w *Writer) fill(c *Conn, want State, counters map[string]*nftables.Counter
 		if err := c.AddSet(w.sets[set.Name], nil); err != nil {
 			return err
 		}
-		if err := w.addElements(c, set, want.Sets[set.Name]); err != nil {
+		if err := errors.Join(w.addElements(c, set, want.Sets[set.Name]), w.addPassing(c, set.Name, want.Passing[set.Name])); err != nil {
 			return err
 		}
 	}

@@ -56,6 +56,7 @@ func (s *run) writeAll(ctx context.Context) error {
 
 // owe adds the flows that a change is about to those that are to be judged.
 func (s *run) owe(change kernel.Change) {
+	s.oweBlocks(change)
 	s.oweRemoved(change.Removed, func(b kernel.Binding) bool { return hasWay(s.belief.steering, b) })
 	before, now := s.belief.networks, change.Networks
 	if lacksAny(now.ClusterCIDRs, before.ClusterCIDRs) || lacksAny(now.Exclusions, before.Exclusions) {
@@ -63,6 +64,16 @@ func (s *run) owe(change kernel.Change) {
 	}
 	s.owePods(change.Added)
 	s.oweWays(change.Steering)
+}
+
+// oweBlocks adds the ports that pods have had, whose flows the far side may have made known here, if any of these are to be judged.
+func (s *run) oweBlocks(change kernel.Change) {
+	before := s.belief.steering
+	if len(change.Removed) > 0 || !maps.Equal(before.Ways, change.Steering.Ways) {
+		s.debt.Blocks = append(s.debt.Blocks, before.Blocks...)
+		slices.SortFunc(s.debt.Blocks, kernel.CompareBlocks)
+		s.debt.Blocks = slices.Compact(s.debt.Blocks)
+	}
 }
 
 // oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering,

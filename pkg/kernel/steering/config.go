@@ -36,6 +36,8 @@ type Config struct {
 	AssignPort uint16
 	// MarkMask has the bits of a packet's mark that are ours: at least six, in a row.
 	MarkMask uint32
+	// PortBlocks: pods may have ports of egress IPs for themselves ([kernel.Steering].Blocks). Without it the table has nothing of that.
+	PortBlocks bool
 	// Fast is the fast path of established flows; nil for none.
 	Fast *fastpath.Path
 }

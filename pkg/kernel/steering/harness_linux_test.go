@@ -47,6 +47,10 @@ type cluster struct {
 	homes []*lab.Host
 	// roaming: pods may leave through any node.
 	roaming bool
+	// portBlocks: the nodes know port blocks, and what they hold. These are the blocks, and the ports of pods without one.
+	portBlocks bool
+	blocks     []kernel.Block
+	shared     map[netip.Addr]kernel.Ports
 }
 
 // node is a node of a cluster, with the writers of a process on it.
@@ -211,6 +215,14 @@ func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
 		}
 	}
 	slices.SortFunc(s.Nodes, netip.Addr.Compare)
+	if n.c.portBlocks {
+		s.Blocks, s.Shared, s.Held = n.c.blocks, n.c.shared, map[netip.Addr]bool{}
+		for egressIP, way := range ways {
+			if way.Node == n.ip {
+				s.Held[egressIP] = true
+			}
+		}
+	}
 	return s
 }
 
@@ -228,7 +240,7 @@ func (n *node) uplink() (addr kernel.HardwareAddr) {
 }
 
 func (n *node) config() Config {
-	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, AnnouncePort: announcePort, AssignPort: assignPort, MarkMask: n.c.markMask, Fast: n.fast}
+	return Config{Family: n.c.family, NodeIP: n.ip, Transport: n.c.transport, Port: tunnelPort, AnnouncePort: announcePort, AssignPort: assignPort, MarkMask: n.c.markMask, PortBlocks: n.c.portBlocks, Fast: n.fast}
 }
 
 // restart puts the Writer of another process in the place of this one's.

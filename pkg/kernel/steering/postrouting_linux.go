@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
@@ -19,9 +20,18 @@ func (l layout) first(pods bool) (rules []nft.Rule) {
 
 // postrouting gives flows their egress IP that leave from this node. What is on its way to another node, and what
 // has arrived and no binding takes, keeps its source: nobody masquerades it then.
-func (l layout) postrouting(pods bool) (rules []nft.Rule) {
+func (l layout) postrouting(pods, blocks bool) (rules []nft.Rule) {
+	if l.config.PortBlocks {
+		rules = append(rules, l.rule("nobody's who is bound", l.markedWith(0)+"accept"))
+	}
 	for _, k := range selectors(pods) {
+		if blocks {
+			rules = append(rules, l.rule("leaves from this node, from a block", l.markedToLeave()+k.from+" vmap "+k.rangesMap))
+		}
 		rules = append(rules, l.rule("leaves from this node", l.markedToLeave()+k.from+" vmap "+k.sourcesMap))
+	}
+	if l.config.PortBlocks {
+		rules = append(rules, l.keepFarPort()...)
 	}
 	return append(rules, l.rule("to another node, or without a binding", l.isMarked()+l.notMarkedWith(numberLocal)+"snat to IP saddr"))
 }
@@ -30,6 +40,9 @@ func (l layout) postrouting(pods bool) (rules []nft.Rule) {
 // ports, so that TCP connections live on when another node takes the address. Others get them as from the rules of
 // source NAT. The mark that is left for the guard to find is that of a flow that somebody else has given a source.
 func (l layout) source(g giver) []nft.Rule {
+	if g.shared != (kernel.Ports{}) {
+		return l.giveShared(g.egressIP, g.shared)
+	}
 	give := l.setMark(0) + " snat to " + g.egressIP.String()
 	if g.held {
 		return []nft.Rule{l.rule("held here: ports stay", give)}
@@ -64,12 +77,25 @@ func (l layout) marked() []nft.Rule {
 	if l.config.Transport == Direct {
 		leaves = "rt IP nexthop @" + nodesSet
 	}
-	return []nft.Rule{
+	return append(l.markedInward(), []nft.Rule{
 		l.rule("from another node", l.markedWith(numberArrived)+"ct status confirmed ct status snat IP saddr @"+egressIPsSet+l.pass()),
 		l.rule("to another node", l.markedForHolder()+leaves+" goto "+steeredChain),
 		l.rule("a report of this node", "fib daddr type multicast return"),
 		l.rule("from another node, without a binding", l.markedWith(numberArrived)+drop(staleCounter)),
 		l.rule("nobody or somebody else has SNATed it, or it is on its way to elsewhere", drop(unsnattedCounter)),
+	}...)
+}
+
+// markedInward lets pass what goes to the pod whose port it is for, and what such a pod on another node has sent to it as an answer: its source
+// is the egress IP then.
+func (l layout) markedInward() []nft.Rule {
+	if !l.config.PortBlocks {
+		return nil
+	}
+	return []nft.Rule{
+		l.rule("to the pod whose port it is for", l.markedWith(numberInward)+l.pass()),
+		l.rule("from another node, of a flow that the far side has made known", l.markedWith(numberArrived)+
+			"ct direction reply ct status dnat IP saddr @"+egressIPsSet+l.pass()),
 	}
 }
 

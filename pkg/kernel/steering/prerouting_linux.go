@@ -174,6 +174,10 @@ func (l layout) late() (rules []nft.Rule) {
 	for _, protocol := range withPorts {
 		rules = append(rules, l.rule("an answer to a forgotten flow", "meta l4proto "+protocol+" "+answerHosts+answerPorts+" @"+flowsSet+drop(flippedCounter)))
 	}
+	if l.config.PortBlocks {
+		rules = append(rules, l.rule("to a pod's own port, and the pod has begun no such flow",
+			"meta l4proto udp "+fromOutside+" IP daddr . th dport @"+ownPortsSet+drop(flippedCounter)))
+	}
 	return append(rules, l.rule("an answer to a forgotten flow without ports", answerHosts+" @"+hostsSet+drop(flippedCounter)))
 }
 

@@ -14,8 +14,8 @@ import (
 func Halt(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets})
-		err := w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap)
+		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: setsOf(Config{PortBlocks: true})})
+		err := w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap, rangesMap, podRangesMap)
 		w.Close()
 		if !errors.Is(err, nft.ErrNone) { // a kernel without nftables holds nothing
 			errs = append(errs, err)

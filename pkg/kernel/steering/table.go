@@ -93,6 +93,7 @@ type content struct {
 	family    kernel.Family
 	transport Transport
 	hasTunnel bool
+	hasBlocks bool
 	sets      nft.Content
 	// uses counts the bindings of an egress IP, pods those of all protocols.
 	uses map[netip.Addr]int
@@ -108,11 +109,13 @@ type content struct {
 	before settings
 	// leaving are bindings that give no egress IP any more, and whose pods' packets are dropped.
 	leaving map[kernel.Binding]bool
+	blocks  blocks
 }
 
 func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *content {
 	c := &content{family: config.Family, transport: config.Transport, hasTunnel: config.hasTunnel(), sets: nft.Content{}, uses: map[netip.Addr]int{}}
-	for _, set := range sets {
+	c.hasBlocks, c.blocks = config.PortBlocks, newBlocks()
+	for _, set := range setsOf(config) {
 		c.sets[set.Name] = nft.Elements{}
 	}
 	c.follow(kernel.Change{Added: leaving}, nil)
@@ -165,6 +168,7 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) nft.Edi
 		edit.Replace(heldSet, held)
 		c.replaceNodes(edit, change.Steering)
 		c.replaceHomes(edit, change.Steering)
+		c.replaceBlocks(edit, change.Steering)
 	}
 	return edit
 }
@@ -251,6 +255,8 @@ func (c *content) bind(edit nft.Edit, b kernel.Binding) {
 	edit.Set(p.own, p.ownKey, netip.Addr{})
 	edit.Set(p.bound, p.key, netip.Addr{})
 	edit.Set(p.sources, p.key, b.EgressIP)
+	c.bindBlock(edit, blockOf{b.Pod, b.EgressIP}, 1)
+	c.give(edit, p, b.EgressIP)
 	c.lead(edit, p.ways, p.key, b.EgressIP)
 }
 
@@ -262,6 +268,8 @@ func (c *content) unbind(edit nft.Edit, b kernel.Binding) {
 		delete(c.uses, b.EgressIP)
 		edit.Remove(egressIPsSet, nft.Key{Pod: b.EgressIP})
 	}
+	c.closeBlock(edit, b)
+	delete(c.blocks.closed, b)
 	p := placesOf(b)
 	edit.Remove(p.own, p.ownKey)
 	if egressIP, there := c.sets[p.sources][p.key]; there && egressIP != b.EgressIP {
@@ -270,30 +278,33 @@ func (c *content) unbind(edit nft.Edit, b kernel.Binding) {
 	for _, set := range []string{p.bound, p.sources, p.ways} {
 		edit.Remove(set, p.key)
 	}
+	c.give(edit, p, netip.Addr{})
 }
 
 // take has a binding neither give its egress IP nor lead to it any more. What its pod sends is dropped then: a flow that
 // began now would have been judged already, and go on under the pod's own address.
 func (c *content) take(edit nft.Edit, b kernel.Binding) {
+	c.closeBlock(edit, b)
 	if p := placesOf(b); c.sets[p.sources][p.key] == b.EgressIP {
 		edit.Remove(p.sources, p.key)
 		edit.Remove(p.ways, p.key)
+		c.give(edit, p, netip.Addr{})
 	}
 }
 
 // places are the sets that a binding has an element in: one by the pod and its egress IP, which other bindings of the pod do
 // not have, and the others by the pod.
 type places struct {
-	own, bound, sources, ways string
-	ownKey, key               nft.Key
+	own, bound, sources, ways, ranges, addresses string
+	ownKey, key                                  nft.Key
 }
 
 func placesOf(b kernel.Binding) places {
 	if b.Protocol == kernel.All {
-		return places{ownPodsSet, boundPodsSet, podSourcesMap, podWaysMap, nft.Key{Pod: b.Pod, Other: b.EgressIP}, nft.Key{Pod: b.Pod}}
+		return places{ownPodsSet, boundPodsSet, podSourcesMap, podWaysMap, podRangesMap, podAddressesMap, nft.Key{Pod: b.Pod, Other: b.EgressIP}, nft.Key{Pod: b.Pod}}
 	}
 	own, key := nft.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, nft.Key{Pod: b.Pod, Protocol: b.Protocol}
-	return places{ownSet, boundSet, sourcesMap, waysMap, own, key}
+	return places{ownSet, boundSet, sourcesMap, waysMap, rangesMap, addressesMap, own, key}
 }
 
 // steers tells whether packets of some binding do not leave from this node.

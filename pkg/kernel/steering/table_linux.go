@@ -3,9 +3,11 @@ package steering
 import (
 	"maps"
 	"net/netip"
+	"time"
 
 	"github.com/google/nftables"
 
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
@@ -56,6 +58,7 @@ type layout struct {
 	speakers map[netip.Addr][]nft.Rule
 	// sources are the rules that give egress IPs. There may be a thousand, and few of them change.
 	sources map[giver][]nft.Rule
+	blocks  blockRules
 }
 
 // generations are the rules of the last state, and of the one that is made.
@@ -65,10 +68,11 @@ type generations struct{ last, now map[string]nft.Rule }
 type giver struct {
 	egressIP netip.Addr
 	held     bool
+	shared   kernel.Ports
 }
 
 func newLayout(c Config) layout {
-	return layout{c, specOf(c), &generations{now: map[string]nft.Rule{}}, map[netip.Addr][]nft.Rule{}, map[giver][]nft.Rule{}}
+	return layout{c, specOf(c), &generations{now: map[string]nft.Rule{}}, map[netip.Addr][]nft.Rule{}, map[giver][]nft.Rule{}, blockRules{}}
 }
 
 // specOf returns what never changes of the table.
@@ -93,7 +97,7 @@ func specOf(c Config) nft.Spec {
 	if c.judgesProcesses() {
 		chains = append(chains, filter(outputChain, nftables.ChainHookOutput, waysPriority))
 	}
-	return nft.Spec{Name: Table, Family: c.Family, Sets: sets, Counters: counters, Chains: chains}
+	return nft.Spec{Name: Table, Family: c.Family, Sets: setsOf(c), Counters: counters, Chains: chainsWith(c, chains)}
 }
 
 // links are what the table depends on of interfaces.
@@ -114,7 +118,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		beginsChain:      l.begins(c.pods > 0, c.steers()),
 		astrayChain:      l.astray(),
 		firstChain:       l.first(c.pods > 0),
-		postroutingChain: l.postrouting(c.pods > 0),
+		postroutingChain: l.postrouting(c.pods > 0, len(c.blocks.uses) > 0),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
 		steeredChain:     l.steered(),
@@ -138,15 +142,20 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 	if len(c.before) > 0 {
 		chains[beforeChain] = l.before(c.before)
 	}
+	state := nft.State{Sets: c.sets, Chains: chains}
+	if l.config.PortBlocks {
+		l.blockChains(chains, c)
+		state.Passing = map[string]map[nft.Key]time.Time{freshSet: c.blocks.fresh}
+	}
 	for egressIP := range c.uses {
-		g := giver{egressIP, c.held[egressIP]}
+		g := giver{egressIP, c.held[egressIP], c.blocks.shared[egressIP]}
 		if l.sources[g] == nil {
 			l.sources[g] = l.source(g)
 		}
 		chains[nft.ChainOf(sourceChains, egressIP)] = l.sources[g]
 	}
 	maps.DeleteFunc(l.sources, func(g giver, _ []nft.Rule) bool { return c.uses[g.egressIP] == 0 })
-	return nft.State{Sets: c.sets, Chains: chains}
+	return state
 }
 
 // rule is one with this text, and with what it is for. Most are the same in one state as in the next.

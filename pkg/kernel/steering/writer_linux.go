@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -27,6 +28,8 @@ type Writer struct {
 	pods []netip.Prefix
 	// before are the settings that this process and earlier ones have changed; nil if they are not known yet.
 	before settings
+	// fresh are the egress IPs that have come here of late.
+	fresh map[nft.Key]time.Time
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
 	fast    fast
@@ -63,6 +66,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	w.pods = d.ClusterCIDRs
 	w.content = newContent(w.config, d, leaving)
 	changes, settingsErr := w.prepareSettings(ctx)
+	w.markFresh(w.heldBefore(), time.Now())
 	guarded, err := w.guard(ctx, d, leaving)
 	if err != nil {
 		return false, errors.Join(settingsErr, w.forgetAfter(err))
@@ -99,7 +103,7 @@ func (w *Writer) guard(ctx context.Context, d kernel.Desired, leaving []kernel.B
 		return false, err
 	}
 	content := newContent(w.config, d, leaving) // w.content is for the next write, which sends what differs from this one
-	content.before = w.before
+	content.before, content.blocks.fresh = w.before, w.fresh
 	return w.table.Write(ctx, w.layout.stateOf(content, w.numbers, at))
 }
 
@@ -139,7 +143,9 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.B
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
+	before := w.content.held
 	edit := w.content.follow(c, leaving)
+	w.markFresh(func(egressIP netip.Addr) bool { return before[egressIP] }, time.Now())
 	changed, err = w.write(ctx, false, func(assigned numbers) (bool, error) {
 		w.content.point(edit, assigned)
 		change := edit.Change()
@@ -330,6 +336,8 @@ func Available(ctx context.Context, c Config) error {
 		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
 	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
+	d.Steering.Blocks = []kernel.Block{{Pod: pod, EgressIP: egressIP, Ports: kernel.Ports{First: 1024, Last: 2047}}}
+	d.Steering.Shared = map[netip.Addr]kernel.Ports{egressIP: {First: 61440, Last: 65535}}
 	if err := w.Try(ctx, l.stateOf(newContent(probe, d, nil), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, nft.ErrNone) {
 			return err

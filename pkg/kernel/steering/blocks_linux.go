@@ -1,0 +1,143 @@
+package steering
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/google/nftables"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
+)
+
+// inwardChain is the base chain that leads to blockChain.
+const inwardChain, blockChain = "inward", "block"
+
+// inwardPriority is behind kube-proxy's DNAT: what is for a Service is no pod's.
+var inwardPriority = *nftables.ChainPriorityNATDest + 1
+
+// numberInward is in the mark of a first packet that goes to the pod whose port it is for, until it leaves this node. No packet has this
+// number otherwise.
+const numberInward = numberBlackhole
+
+// transports are the protocols whose ports, or echo identifiers, source NAT gives. Bindings are of the first three, or of all.
+var transports = []string{"tcp", "udp", "sctp", "ICMP"}
+
+// blockRules are the rules that give ports, by what they depend on.
+type blockRules map[blockGiver][]nft.Rule
+
+type blockGiver struct {
+	ports kernel.Ports
+	pods  bool
+}
+
+// inward leads first packets to held egress IPs to the pods whose ports they are for. Most flows begin with a SYN, and are done with then.
+func (l layout) inward() []nft.Rule {
+	return []nft.Rule{
+		l.rule("begins a connection", isSYN+" accept"),
+		l.rule("to an egress IP of this node", "IP daddr @"+heldSet+" goto "+blockChain),
+	}
+}
+
+// block gives what this node knows no flow of to the pod whose port it is for. A connection that a process of this node has from
+// that address is its own; a socket that listens at all addresses has no part in a connection that another node knew.
+func (l layout) block() []nft.Rule {
+	toPod := l.setMark(numberInward) + " dnat to IP daddr . th dport map @" + inwardMap
+	return []nft.Rule{
+		l.rule("from where nothing wears an egress IP", "IP saddr @"+exclusionsSet+" return"),
+		l.rule("for a socket of this node", "socket wildcard 0 return"),
+		l.rule("of a connection that another node knew, to the pod", "meta l4proto tcp"+toPod),
+		l.rule("of a flow that another node knew, to the pod", "meta l4proto udp IP daddr @"+freshSet+toPod),
+		l.rule("nobody's port", l.setMark(0)),
+	}
+}
+
+// keepFarPort has what goes to the pod whose port it is for keep its source, so that nobody masquerades it, and its port: where the pod's node
+// still has the flow as one that another node translates, the kernel would choose a port that the pod has no connection with. It drops
+// the packet instead. The far side sends it again, when package conntrack has ended that flow.
+func (l layout) keepFarPort() (rules []nft.Rule) {
+	for _, protocol := range []string{"tcp", "udp"} {
+		rules = append(rules, l.rule("to the pod whose port it is for", l.markedWith(numberInward)+"meta l4proto "+protocol+" snat to IP saddr : th sport"))
+	}
+	return rules
+}
+
+// givePorts gives a pod's first packet a port of its block. One that has such a port keeps it, unless the pod uses it for
+// the same destination under another port.
+func (l layout) givePorts(g blockGiver) (rules []nft.Rule) {
+	for _, k := range selectors(g.pods) {
+		protocols := transports
+		if k.sourcesMap == ofOneProtocol.sourcesMap {
+			protocols = transports[:3]
+		}
+		give := l.setMark(0) + " snat to " + k.from + " map " + k.addressesMap
+		for _, protocol := range protocols {
+			rules = append(rules, l.rule("from the pod's ports", "meta l4proto "+protocol+give+" : "+g.ports.String()))
+		}
+		if k.sourcesMap != ofOneProtocol.sourcesMap {
+			rules = append(rules, l.rule("without ports", give))
+		}
+	}
+	return rules
+}
+
+// giveShared gives a port that pods without a block share.
+func (l layout) giveShared(egressIP netip.Addr, shared kernel.Ports) (rules []nft.Rule) {
+	give := l.setMark(0) + " snat to " + egressIP.String()
+	for _, protocol := range transports {
+		rules = append(rules, l.rule("from the shared ports", "meta l4proto "+protocol+give+" : "+shared.String()))
+	}
+	return append(rules, l.rule("without ports", give))
+}
+
+// blockChains adds the chains for blocks.
+func (l layout) blockChains(chains map[string][]nft.Rule, c *content) {
+	chains[inwardChain], chains[blockChain] = l.inward(), l.block()
+	for ports := range c.blocks.uses {
+		g := blockGiver{ports, c.pods > 0}
+		if l.blocks[g] == nil {
+			l.blocks[g] = l.givePorts(g)
+		}
+		chains[nft.ChainOfPorts(portsChains, ports)] = l.blocks[g]
+	}
+	maps.DeleteFunc(l.blocks, func(g blockGiver, _ []nft.Rule) bool { return c.blocks.uses[g.ports] == 0 })
+}
+
+// markFresh takes note of the egress IPs that have come here: they are held now, and were not before.
+func (w *Writer) markFresh(before func(egressIP netip.Addr) bool, now time.Time) {
+	if !w.config.PortBlocks {
+		return
+	}
+	fresh := maps.Clone(w.fresh)
+	if fresh == nil {
+		fresh = map[nft.Key]time.Time{}
+	}
+	maps.DeleteFunc(fresh, func(key nft.Key, _ time.Time) bool { return !w.content.held[key.Pod] })
+	for egressIP := range w.content.held {
+		if !before(egressIP) {
+			fresh[nft.Key{Pod: egressIP}] = now.Add(freshTime)
+		}
+	}
+	w.fresh, w.content.blocks.fresh = fresh, fresh
+}
+
+// heldBefore tells whether the kernel's table has an egress IP as held.
+func (w *Writer) heldBefore() func(netip.Addr) bool {
+	held := w.table.Held().Sets[heldSet]
+	return func(egressIP netip.Addr) bool {
+		_, was := held[nft.Key{Pod: egressIP}]
+		return was
+	}
+}
+
+// chainsWith are base chains, and those that blocks need.
+func chainsWith(c Config, chains []nft.Chain) []nft.Chain {
+	if !c.PortBlocks {
+		return chains
+	}
+	return slices.Concat(chains, []nft.Chain{
+		{Name: inwardChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPrerouting, Priority: inwardPriority},
+	})
+}
