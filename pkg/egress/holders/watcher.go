@@ -3,6 +3,7 @@ package holders
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
 
@@ -13,12 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Watch tells what nodes announce in Leases, and what becomes of it, until ctx ends. It tells from several
 // goroutines, and waits for tell. Failures are logged and tried again.
 func (l Leases) Watch(ctx context.Context, tell func(Event)) {
-	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]string{}, chosen: map[string]string{}}
+	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]string{}, chosen: map[string]string{}, assigned: map[string]string{}}
 	informer := cache.NewSharedIndexInformer(w, &coordinationv1.Lease{}, 0, nil)
 	// These fail for a running informer only.
 	_ = informer.SetTransform(stripLease)
@@ -46,8 +50,11 @@ func stripLease(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
 	}
-	for _, key := range []string{Annotation, RevisionAnnotation, ChoicesAnnotation} {
+	for _, key := range []string{Annotation, RevisionAnnotation, ChoicesAnnotation, portblocks.Annotation, portblocks.AssignedAnnotation} {
 		if text, given := lease.Annotations[key]; given {
+			if key == portblocks.AssignedAnnotation {
+				text = portblocks.WithoutNames(text)
+			}
 			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, text)
 		}
 	}
@@ -66,6 +73,8 @@ type leaseWatch struct {
 	wrong map[string]string
 	// chosen is what was told of Leases' choices, by name, as it was written.
 	chosen map[string]string
+	// assigned is the same of the source ports of pods.
+	assigned map[string]string
 }
 
 var (
@@ -130,7 +139,12 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 }
 
 func (w *leaseWatch) set(lease *coordinationv1.Lease) {
+	if _, is := portblocks.EgressIPOf(lease.Name); is {
+		w.setClaims(lease, false)
+		return
+	}
 	e, err := Announcing(lease)
+	err = errors.Join(err, w.setAssigned(lease, e.Revision))
 	text := lease.Annotations[ChoicesAnnotation]
 	if text == w.chosen[lease.Name] {
 		w.logWrong(lease.Name, err)
@@ -143,6 +157,32 @@ func (w *leaseWatch) set(lease *coordinationv1.Lease) {
 	if w.chosen[lease.Name] = text; choices != nil || text == "" { // what cannot be read takes nothing back
 		w.tell(Chosen{lease.Name, choices})
 	}
+}
+
+// setClaims tells of a Lease in which nodes claim blocks of source ports.
+func (w *leaseWatch) setClaims(lease *coordinationv1.Lease, deleted bool) {
+	if w.leases.Claims != nil {
+		w.leases.Claims(lease, deleted)
+	}
+}
+
+// setAssigned tells of the source ports of a node's pods if a Lease says something new of them.
+func (w *leaseWatch) setAssigned(lease *coordinationv1.Lease, revision uint64) error {
+	text := lease.Annotations[portblocks.AssignedAnnotation]
+	if text == w.assigned[lease.Name] {
+		return nil
+	}
+	w.assigned[lease.Name] = text
+	var blocks []kernel.Block
+	var err error
+	if text != "" {
+		blocks, err = portblocks.ParseAssigned(text)
+	}
+	w.tell(Assigned{lease.Name, blocks, revision, Lease})
+	if err != nil {
+		return fmt.Errorf("Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, portblocks.AssignedAnnotation, err)
+	}
+	return nil
 }
 
 // Announcing returns what a Lease announces, without what is wrong with it.
@@ -173,7 +213,12 @@ func (w *leaseWatch) deleted(object any) {
 		return // it is no object
 	}
 	_, name, _ := cache.SplitMetaNamespaceKey(key) // a namespace and a name
+	if _, is := portblocks.EgressIPOf(name); is {
+		w.setClaims(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, true)
+		return
+	}
 	delete(w.wrong, name)
 	delete(w.chosen, name)
+	delete(w.assigned, name)
 	w.tell(LeaseDeleted{name})
 }

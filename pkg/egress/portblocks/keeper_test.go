@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -226,7 +227,15 @@ func TestParseAssigned_WhatIsFormatted(t *testing.T) {
 		{Pod: Pod{"shop", "web-0", "u1", netip.MustParseAddr("10.128.0.5")}, Service: "shop/web", EgressIP: egressIP, Ports: kernel.Ports{First: 1024, Last: 1535}, Node: "node-a", Since: time.Now()},
 		{Pod: Pod{"shop", "web-1", "u2", netip.MustParseAddr("10.128.0.6")}, Service: "shop/web", EgressIP: egressIP, Ports: Shared, Shared: true, Node: "node-a"},
 	}
-	blocks, err := ParseAssigned(FormatAssigned(assigned))
+	text := FormatAssigned(assigned)
+	short := WithoutNames(text)
+	if strings.Contains(short, "web-0") || WithoutNames(short) != short || WithoutNames("{") != "{" {
+		t.Errorf("%s is left of %s", short, text)
+	}
+	if blocks, err := ParseAssigned(short); err != nil || len(blocks) != 1 {
+		t.Errorf("%v, %v", blocks, err)
+	}
+	blocks, err := ParseAssigned(text)
 	if want := (kernel.Block{Pod: assigned[0].Pod.IP, EgressIP: egressIP, Ports: assigned[0].Ports}); err != nil || len(blocks) != 1 || blocks[0] != want {
 		t.Errorf("%v, %v; want %v", blocks, err, want)
 	}

@@ -119,6 +119,28 @@ func FormatAssigned(assignments []Assignment) string {
 	return string(text)
 }
 
+// WithoutNames returns what a text of AssignedAnnotation has that ParseAssigned reads: there may be thousands of nodes. What is no such
+// text stays as it is.
+func WithoutNames(text string) string {
+	type pod struct {
+		IP netip.Addr `json:"ip"`
+	}
+	var list []struct {
+		Pod      pod          `json:"pod"`
+		EgressIP netip.Addr   `json:"egressIP"`
+		Ports    kernel.Ports `json:"ports"`
+		Shared   bool         `json:"shared,omitempty"`
+	}
+	if json.Unmarshal([]byte(text), &list) != nil {
+		return text
+	}
+	short, err := json.Marshal(list)
+	if err != nil {
+		return text
+	}
+	return string(short)
+}
+
 // ParseAssigned reads the blocks of AssignedAnnotation, without the pods that share.
 func ParseAssigned(text string) (blocks []kernel.Block, err error) {
 	var list []Assignment
