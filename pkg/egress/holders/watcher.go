@@ -173,16 +173,22 @@ func (w *leaseWatch) setAssigned(lease *coordinationv1.Lease, revision uint64) e
 		return nil
 	}
 	w.assigned[lease.Name] = text
-	var blocks []kernel.Block
-	var err error
-	if text != "" {
-		blocks, err = portblocks.ParseAssigned(text)
-	}
+	blocks, err := Assigning(lease)
 	w.tell(Assigned{lease.Name, blocks, revision, Lease})
-	if err != nil {
-		return fmt.Errorf("Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, portblocks.AssignedAnnotation, err)
+	return err
+}
+
+// Assigning returns the blocks of source ports that a Lease says its node's pods to have, without what is wrong with it.
+func Assigning(lease *coordinationv1.Lease) ([]kernel.Block, error) {
+	text := lease.Annotations[portblocks.AssignedAnnotation]
+	if text == "" {
+		return nil, nil
 	}
-	return nil
+	blocks, err := portblocks.ParseAssigned(text)
+	if err != nil {
+		err = fmt.Errorf("Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, portblocks.AssignedAnnotation, err)
+	}
+	return blocks, err
 }
 
 // Announcing returns what a Lease announces, without what is wrong with it.

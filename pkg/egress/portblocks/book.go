@@ -63,9 +63,10 @@ type Book struct {
 	ledgers map[netip.Addr]*ledger
 	tenants map[string]*tenant
 	groups  map[string]*group
-	// nodes are those that exist; nil as long as that is not known. gone has since when the others are missed.
-	nodes map[string]bool
-	gone  map[string]time.Time
+	// nodes are those that exist, nodesKnown: they are all. gone has since when the others are missed.
+	nodes      map[string]bool
+	nodesKnown bool
+	gone       map[string]time.Time
 	// reachable: the API server answers, as far as is known. listed: all claims that there were have been told.
 	reachable, listed bool
 	// changed: running pods may have others, or other nodes may, since TakeChanged was called.
@@ -124,7 +125,7 @@ type group struct {
 
 // NewBook returns the Book of a node, which knows nothing.
 func NewBook(node string) *Book {
-	return &Book{node: node, ledgers: map[netip.Addr]*ledger{}, tenants: map[string]*tenant{}, groups: map[string]*group{}, gone: map[string]time.Time{}}
+	return &Book{node: node, ledgers: map[netip.Addr]*ledger{}, tenants: map[string]*tenant{}, groups: map[string]*group{}, nodes: map[string]bool{}, gone: map[string]time.Time{}}
 }
 
 func (b *Book) ledger(ip netip.Addr) *ledger {
@@ -145,19 +146,30 @@ func (b *Book) SetReachable(reachable bool) {
 	b.reachable = reachable
 }
 
-// SetNodes says which Nodes exist, all of them.
-func (b *Book) SetNodes(nodes map[string]bool, now time.Time) {
-	b.nodes = nodes
+// SetNode says whether there is a Node of this name.
+func (b *Book) SetNode(name string, exists bool, now time.Time) {
+	if b.nodes[name] = exists; exists {
+		delete(b.gone, name)
+		return
+	}
+	delete(b.nodes, name)
 	for _, l := range b.ledgers {
 		b.miss(l, now)
 	}
-	maps.DeleteFunc(b.gone, func(name string, _ time.Time) bool { return nodes[name] })
+}
+
+// NodesKnown says that all Nodes that there are have been told. Before that none is missed.
+func (b *Book) NodesKnown(now time.Time) {
+	b.nodesKnown = true
+	for _, l := range b.ledgers {
+		b.miss(l, now)
+	}
 }
 
 // miss notes the nodes of claims that do not exist.
 func (b *Book) miss(l *ledger, now time.Time) {
 	for _, claim := range l.claims {
-		if _, missed := b.gone[claim.Node]; b.nodes != nil && !b.nodes[claim.Node] && !missed && claim.Node != b.node {
+		if _, missed := b.gone[claim.Node]; b.nodesKnown && !b.nodes[claim.Node] && !missed && claim.Node != b.node {
 			b.gone[claim.Node] = now
 		}
 	}
@@ -743,8 +755,9 @@ func (b *Book) Believes(node string, egressIP netip.Addr, ports kernel.Ports) bo
 
 // Numbers counts the blocks of an egress IP.
 type Numbers struct {
-	// Claimed are all that nodes have, Own those of this node, and Quiet those of them that nobody gets now.
-	Claimed, Own, Quiet int
+	// Claimed are all that nodes have, Own those of this node; of them, Quiet are those that nobody gets now, and Spare those that pods
+	// get that start.
+	Claimed, Own, Quiet, Spare int
 	// Free are those of the usual size that a node can claim.
 	Free int
 }
@@ -760,8 +773,12 @@ func (b *Book) Numbers(size int, now time.Time) map[netip.Addr]Numbers {
 				continue
 			}
 			n.Own++
-			if l.users[ports] == "" && l.quiet[ports].After(now) {
+			switch {
+			case l.users[ports] != "":
+			case l.quiet[ports].After(now):
 				n.Quiet++
+			default:
+				n.Spare++
 			}
 		}
 		result[ip] = n

@@ -23,7 +23,8 @@ type bookTest struct {
 func newBookTest(t *testing.T) *bookTest {
 	b := &bookTest{T: t, Book: NewBook("node-a"), now: time.Unix(1e9, 0), leases: map[netip.Addr]version{}}
 	b.Listed(b.now)
-	b.SetNodes(map[string]bool{"node-a": true, "node-b": true}, b.now)
+	b.SetNode("node-b", true, b.now)
+	b.NodesKnown(b.now)
 	return b
 }
 
@@ -197,7 +198,7 @@ func TestBook_LeftByAGoneNode(t *testing.T) {
 	b.Seen(egressIP, 5, claimsOf("node-b", all...), false, b.now)
 	b.leases[egressIP] = version{5, claimsOf("node-b", all...)}
 	b.Add("pod", []netip.Addr{egressIP}, 8192, b.now)
-	b.SetNodes(map[string]bool{"node-a": true}, b.now)
+	b.SetNode("node-b", false, b.now)
 	for _, step := range []struct {
 		after time.Duration
 		own   int
@@ -206,6 +207,9 @@ func TestBook_LeftByAGoneNode(t *testing.T) {
 		b.settled()
 		if n := b.Numbers(8192, b.now)[egressIP]; n.Own != step.own {
 			t.Errorf("after %s: %+v, want %d", step.after, n, step.own)
+		}
+		if n := b.Numbers(8192, b.now)[egressIP]; n.Own == 1 && (n.Quiet == 1) != (step.after < Quiet) {
+			t.Errorf("after %s: %+v; expected that nobody gets it at once", step.after, n)
 		}
 	}
 	b.of("pod", 0)

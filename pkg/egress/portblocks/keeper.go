@@ -26,7 +26,6 @@ const requestPatience = 5 * time.Second
 
 // Config is what a [Keeper] has to know.
 type Config struct {
-	Client kubernetes.Interface
 	// Namespace is that of the Leases.
 	Namespace string
 	NodeName  string
@@ -41,6 +40,7 @@ type Config struct {
 // Keeper keeps the [Book] of a node, and the Leases in which nodes claim blocks. Its methods may be called by several goroutines.
 type Keeper struct {
 	config Config
+	client kubernetes.Interface // Run sets it
 	clock  func() time.Time
 	wake   chan struct{}
 
@@ -110,10 +110,13 @@ func (k *Keeper) Listed() { k.do((*Book).Listed) }
 // SetReachable says whether changes of Leases are heard of.
 func (k *Keeper) SetReachable(now bool) { k.do(func(b *Book, _ time.Time) { b.SetReachable(now) }) }
 
-// SetNodes says which Nodes exist, all of them. The map must not be changed any more.
-func (k *Keeper) SetNodes(nodes map[string]bool) {
-	k.do(func(b *Book, now time.Time) { b.SetNodes(nodes, now) })
+// SetNode says whether there is a Node of this name.
+func (k *Keeper) SetNode(name string, exists bool) {
+	k.do(func(b *Book, now time.Time) { b.SetNode(name, exists, now) })
 }
+
+// NodesKnown says that all Nodes that there are have been told.
+func (k *Keeper) NodesKnown() { k.do((*Book).NodesKnown) }
 
 // Restore takes what a running pod had when an earlier process knew it. Call it before Run.
 func (k *Keeper) Restore(id string, ips []netip.Addr, size int, given Given) {
@@ -155,6 +158,13 @@ func (k *Keeper) Of(id string) (Given, bool) {
 	return k.book.Of(id)
 }
 
+// Knows tells whether a pod was added or restored, and not released.
+func (k *Keeper) Knows(id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.book.tenants[id] != nil
+}
+
 // Believes tells whether a node may say that it has a block: it has claimed that, or nobody knows now.
 func (k *Keeper) Believes(node string, egressIP netip.Addr, ports kernel.Ports) bool {
 	k.mu.Lock()
@@ -177,7 +187,8 @@ func (k *Keeper) Numbers(size int) map[netip.Addr]Numbers {
 }
 
 // Run claims blocks and gives them back until ctx ends. Failures are logged and tried again.
-func (k *Keeper) Run(ctx context.Context) {
+func (k *Keeper) Run(ctx context.Context, client kubernetes.Interface) {
+	k.client = client
 	var writing sync.WaitGroup
 	defer writing.Wait()
 	timer := time.NewTimer(0)
@@ -265,7 +276,7 @@ func (k *Keeper) write(ctx context.Context, w Write) {
 
 // put sends a write. It fails with a conflict if there is another version than the one before.
 func (k *Keeper) put(ctx context.Context, w Write) (*coordinationv1.Lease, error) {
-	leases := k.config.Client.CoordinationV1().Leases(k.config.Namespace)
+	leases := k.client.CoordinationV1().Leases(k.config.Namespace)
 	if w.Version == 0 {
 		return leases.Create(ctx, w.lease(k.config.Namespace), metav1.CreateOptions{})
 	}
@@ -279,7 +290,7 @@ func (k *Keeper) put(ctx context.Context, w Write) (*coordinationv1.Lease, error
 // get returns the newest claims of an egress IP. A node may list Leases, but not get one.
 func (k *Keeper) get(ctx context.Context, egressIP netip.Addr) (version uint64, claims Claims, err error) {
 	byName := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, LeaseName(egressIP)).String()}
-	list, err := k.config.Client.CoordinationV1().Leases(k.config.Namespace).List(ctx, byName)
+	list, err := k.client.CoordinationV1().Leases(k.config.Namespace).List(ctx, byName)
 	if err != nil {
 		return 0, nil, err
 	}

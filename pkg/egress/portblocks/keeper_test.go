@@ -83,7 +83,7 @@ func (s *apiServer) keeper(ctx context.Context, node string) (*Keeper, func() er
 	var mu sync.Mutex
 	var failing error
 	k := NewKeeper(Config{
-		Client: s.Clientset, Namespace: "origin-node", NodeName: node, Explain: func(err error) error { return err }, Changed: func() {},
+		Namespace: "origin-node", NodeName: node, Explain: func(err error) error { return err }, Changed: func() {},
 		Failing: func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -91,7 +91,7 @@ func (s *apiServer) keeper(ctx context.Context, node string) (*Keeper, func() er
 		},
 	})
 	k.Listed()
-	go k.Run(ctx)
+	go k.Run(ctx, s.Clientset)
 	return k, func() error {
 		mu.Lock()
 		defer mu.Unlock()

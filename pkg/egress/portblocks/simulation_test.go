@@ -173,17 +173,15 @@ func (s *simulation) list(n *simulatedNode) {
 		}
 	}
 	n.Listed(s.now)
-	n.SetNodes(s.existing(), s.now)
+	s.tellNodes(n)
 }
 
-func (s *simulation) existing() map[string]bool {
-	nodes := map[string]bool{}
-	for _, n := range s.nodes {
-		if n.exists {
-			nodes[n.name] = true
-		}
+// tellNodes has a process learn which Nodes exist.
+func (s *simulation) tellNodes(n *simulatedNode) {
+	for _, o := range s.nodes {
+		n.SetNode(o.name, o.exists, s.now)
 	}
-	return nodes
+	n.NodesKnown(s.now)
 }
 
 // tell has all processes that are reached learn of a version, sooner or later; what is late may be overtaken.
@@ -363,16 +361,17 @@ func (s *simulation) happen() {
 	case what < 86:
 		s.note("%s: its process starts again", n.name)
 		s.boot(n)
-	case what < 90:
+	case what < 89:
 		s.note("%s: the machine is lost", n.name)
 		s.lose(n)
-	case what < 93:
+	case what < 92:
 		s.note("%s: its Node is deleted", n.name)
 		s.setExists(n, false)
-	case what < 97:
+		s.run(s.between(0, 3*Quiet))
+	case what < 95:
 		s.changePod(n)
 	default:
-		s.run(s.between(0, 8*time.Minute))
+		s.run(s.between(0, 2*Quiet))
 	}
 }
 
@@ -396,7 +395,7 @@ func (s *simulation) setExists(n *simulatedNode, exists bool) {
 		run := o.run
 		s.after(s.between(0, time.Second), func() {
 			if o.run == run && !o.cut && !o.off {
-				o.SetNodes(s.existing(), s.now)
+				s.tellNodes(o)
 				s.step(o)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -40,6 +41,11 @@ type Snapshot struct {
 	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
+
+	// PortBlocks are the source ports that this node's pods have of their egress IPs, and PortMap the blocks of other nodes' pods of which
+	// this node has the egress IP, or may have it.
+	PortBlocks []portblocks.Assignment `json:"portBlocks,omitempty"`
+	PortMap    []kernel.Block          `json:"portMap,omitempty"`
 
 	// FromAPI: it is of the whole cluster, made from the API's objects alone, and not by a node. LeftOut says what the
 	// user may not read, and Doubts what of the objects is wrong; both for people.
