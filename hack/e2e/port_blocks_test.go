@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,13 @@ func (w *blocksWorld) blocksWithoutAPIServer() {
 	}
 	w.must(w.APIServer.Start())
 	w.must(w.APIServer.Ready(w.Context()))
+	for _, r := range w.runtimes {
+		for _, s := range r.runs {
+			if strings.HasPrefix(s.pod.Name, "away-") {
+				r.sliced(s)
+			}
+		}
+	}
 	w.agree()
 	for name, ports := range before {
 		if now := w.blocks()[name]; now != ports {

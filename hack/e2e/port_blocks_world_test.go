@@ -63,7 +63,9 @@ func (w *blocksWorld) runs(r *cniRuntime, name string, n int) (pods []*sandbox) 
 	list := r.list(20, 240)
 	for i := range n {
 		pod := r.create("shop", fmt.Sprintf("%s-%s-%d", name, strings.ReplaceAll(r.on.Name, "node-", "n"), i), web)
-		pods = append(pods, r.start(list, pod))
+		s := r.start(list, pod)
+		r.sliced(s)
+		pods = append(pods, s)
 	}
 	return pods
 }
@@ -217,6 +219,12 @@ func (w *blocksWorld) stated(held map[kernel.Block]string) error {
 func (w *blocksWorld) usesBlock(s *sandbox, connections int) {
 	w.Helper()
 	ports := w.block(s)
+	for _, to := range w.outside() { // until the node with the egress IPs knows the pod
+		w.eventually(func() error {
+			_, err := s.Ask(w.Context(), network("tcp", to), to, 0)
+			return err
+		})
+	}
 	for range connections {
 		for _, to := range w.outside() {
 			ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
@@ -258,7 +266,7 @@ func (w *blocksWorld) same(when string, before map[string]kernel.Ports) {
 	}
 }
 
-// leastSpares waits until each node has a spare block of both egress IPs.
+// haveSpares waits until each node has a spare block of both egress IPs.
 func (w *blocksWorld) haveSpares() {
 	w.Helper()
 	w.eventually(func() error {
