@@ -71,12 +71,25 @@ type sourcePorts struct {
 	revisions map[v1.IPFamily]uint64
 	// blocks are those of the last question, of each IP family.
 	blocks map[v1.IPFamily]blocksOf
+	// mine is what this node's pods have, as of a moment.
+	mine ownPorts
 	// clashing is what the log says of two pods with the same port. failing is why blocks cannot be claimed.
 	clashing map[string]bool
 	failing  error
 	tooMany  bool
 	// unsaid is what is logged without the lock.
 	unsaid []func()
+}
+
+// ownPorts are the blocks of this node's pods, and what its Lease has of them, and what that follows from: mostly a sync is about something
+// else.
+type ownPorts struct {
+	known      bool
+	generation uint64
+	revisions  [2]uint64
+	blocks     []portblocks.Stated
+	stated     []kernel.Block
+	assigned   string
 }
 
 // blocksOf are the blocks of pods of other nodes, and what that follows from.
@@ -231,6 +244,7 @@ func (s *sourcePorts) follow(all []attachments.Attachment) {
 		}
 	}
 	s.pods = pods
+	s.generation++
 	s.wakeUp()
 }
 
@@ -460,8 +474,33 @@ func (s *sourcePorts) ownAssignments() (list []portblocks.Assignment) {
 	return list
 }
 
-// own returns the blocks that pods of this node have, of the egress IPs that they leave from, sorted. The lock must be held.
-func (s *sourcePorts) own() (list []portblocks.Stated) {
+// own returns what pods of this node have. The lock must be held.
+func (s *sourcePorts) own() ownPorts {
+	revisions := [2]uint64{s.state.Revision(v1.IPv4Protocol), s.state.Revision(v1.IPv6Protocol)}
+	if s.mine.known && s.mine.generation == s.generation && s.mine.revisions == revisions {
+		return s.mine
+	}
+	s.mine = ownPorts{known: true, generation: s.generation, revisions: revisions, blocks: s.ownBlocks()}
+	for _, one := range s.mine.blocks {
+		s.mine.stated = append(s.mine.stated, one.Block)
+	}
+	if list := s.ownAssignments(); len(list) > 0 {
+		s.mine.assigned = portblocks.FormatAssigned(list)
+	}
+	tooMany := len(s.mine.assigned) > mostAssigned
+	if pods := len(s.pods); tooMany && !s.tooMany {
+		s.sayLater(func() {
+			s.logger.Error(nil, "This node has too many pods with source ports of their own to say in its Lease which; other nodes learn it directly alone", "pods", pods)
+		})
+	}
+	if s.tooMany = tooMany; tooMany {
+		s.mine.assigned = ""
+	}
+	return s.mine
+}
+
+// ownBlocks returns the blocks that pods of this node have, of the egress IPs that they leave from, sorted. The lock must be held.
+func (s *sourcePorts) ownBlocks() (list []portblocks.Stated) {
 	for id, a := range s.pods {
 		given, _ := s.keeper.Of(id)
 		for _, p := range a.Ports {
@@ -478,29 +517,16 @@ func (s *sourcePorts) own() (list []portblocks.Stated) {
 	return list
 }
 
-// stated returns the blocks that this node says its pods to have, and what its Lease has of them: nothing if that is too much.
+// stated returns the blocks that this node says its pods to have, and what its Lease has of them: nothing if that is too much. Neither must
+// be changed.
 func (s *sourcePorts) stated() (blocks []kernel.Block, assigned string) {
 	if s == nil {
 		return nil, ""
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, one := range s.own() {
-		blocks = append(blocks, one.Block)
-	}
-	if list := s.ownAssignments(); len(list) > 0 {
-		assigned = portblocks.FormatAssigned(list)
-	}
-	tooMany := len(assigned) > mostAssigned
-	if pods := len(s.pods); tooMany && !s.tooMany {
-		s.sayLater(func() {
-			s.logger.Error(nil, "This node has too many pods with source ports of their own to say in its Lease which; other nodes learn it directly alone", "pods", pods)
-		})
-	}
-	if s.tooMany = tooMany; tooMany {
-		assigned = ""
-	}
-	return blocks, assigned
+	own := s.own()
+	return own.stated, own.assigned
 }
 
 // steer adds to the ways of an IP family which ports pods have: this node's, and others' of the egress IPs that are here or may come here.
@@ -510,7 +536,7 @@ func (s *sourcePorts) steer(family v1.IPFamily, egressIPs []netip.Addr, result *
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := slices.DeleteFunc(s.own(), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
+	own := slices.DeleteFunc(slices.Clone(s.own().blocks), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
 	known := s.blocks[family]
 	if known.generation != s.generation || !maps.Equal(known.held, result.Held) || !slices.Equal(known.own, own) {
 		blocks, clashes := s.others.Of(own, func(ip netip.Addr) bool { return result.Held[ip] }, s.keeper.Believes)
@@ -555,7 +581,7 @@ func (s *sourcePorts) synced(family v1.IPFamily) {
 		return
 	}
 	s.mu.Lock()
-	_, revision := s.state.Homes(family, s.revisions[family])
+	revision := s.state.Revision(family)
 	changed := revision != s.revisions[family]
 	s.revisions[family] = revision
 	s.mu.Unlock()

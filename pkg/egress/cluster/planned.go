@@ -86,6 +86,13 @@ func (s *State) Homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]st
 	return homes, revision
 }
 
+// Revision returns that of a family's plan: it grows with each change.
+func (s *State) Revision(family v1.IPFamily) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.planners[family].Revision()
+}
+
 // Numbers counts what the plan has.
 func (p Planned) Numbers() (result plan.Numbers) {
 	p.ask(func(planner *plan.Planner) { result = planner.Numbers() })
