@@ -263,6 +263,14 @@ func givenOf(a attachments.Attachment) portblocks.Given {
 	return portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
 }
 
+// assigns returns assign for an [attach.Node]; nil if this node gives no blocks.
+func (s *sourcePorts) assigns() func(context.Context, attachments.Attachment, []plan.Binding) ([]attachments.Ports, int, error) {
+	if s == nil || s.size == 0 {
+		return nil
+	}
+	return s.assign
+}
+
 // assign is that of [attach.Node].
 func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, size int, err error) {
 	if s == nil || s.size == 0 || len(bindings) == 0 {

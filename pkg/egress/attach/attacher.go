@@ -174,13 +174,8 @@ func (a *Attacher) Attach(ctx context.Context, attachment attachments.Attachment
 			return cni.Decision{}, &cni.Failure{Reason: cni.NotNoted, Message: err.Error()}
 		}
 	}
-	if err := a.awaitKernel(ctx, false); err != nil {
+	if err := a.assign(ctx, attachment.ContainerID); err != nil {
 		return cni.Decision{}, err
-	}
-	if alone, err := a.assign(ctx, attachment.ContainerID); err != nil {
-		return cni.Decision{}, err
-	} else if !alone {
-		return a.decision(attachment.ContainerID, attachment.IPs), nil
 	}
 	return a.decide(ctx, attachment.ContainerID, attachment.IPs, false)
 }
@@ -190,11 +185,6 @@ func (a *Attacher) decide(ctx context.Context, id string, ips []netip.Addr, look
 	if err := a.awaitKernel(ctx, look); err != nil {
 		return cni.Decision{}, err
 	}
-	return a.decision(id, ips), nil
-}
-
-// decision returns what becomes of the packets of a pod's addresses.
-func (a *Attacher) decision(id string, ips []netip.Addr) cni.Decision {
 	attachment, _ := a.store.Get(id)
 	first, last, alone := attachment.Block()
 	var bindings []cni.Binding
@@ -207,7 +197,7 @@ func (a *Attacher) decision(id string, ips []netip.Addr) cni.Decision {
 			bindings = append(bindings, binding)
 		}
 	}
-	return cni.Decide(bindings)
+	return cni.Decide(bindings), nil
 }
 
 func (a *Attacher) awaitKernel(ctx context.Context, look bool) error {

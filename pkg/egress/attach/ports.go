@@ -3,31 +3,28 @@ package attach
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// assign has a pod get source ports of its egress IPs, which it keeps for its life. It tells whether it has some alone: then the
-// kernel does not hold them yet.
-func (a *Attacher) assign(ctx context.Context, id string) (alone bool, err error) {
+// assign has a pod that is about to run get source ports of its egress IPs, which it keeps for its life. The next sync writes them with its
+// bindings.
+func (a *Attacher) assign(ctx context.Context, id string) error {
 	attachment, known := a.store.Get(id)
 	if a.node.Assign == nil || !known || !attachment.Released.IsZero() {
-		return false, nil
+		return nil
 	}
+	a.state.Judge()
 	var bindings []plan.Binding
 	for _, ip := range attachment.IPs {
 		bindings = append(bindings, a.state.BindingsOf(ip)...)
 	}
 	ports, size, err := a.node.Assign(ctx, attachment, bindings)
 	if err != nil || ports == nil {
-		return false, err
+		return err
 	}
-	if err := a.SetPorts(id, ports, size); err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(ports, func(p attachments.Ports) bool { return !p.Shared }), nil
+	return a.SetPorts(id, ports, size)
 }
 
 // SetPorts notes the source ports that a pod has. They hold in memory after an error, too.
