@@ -118,10 +118,7 @@ func newSourcePorts(e *Extension) *sourcePorts {
 	s.keeper = portblocks.NewKeeper(portblocks.Config{
 		Namespace: e.config.Ways.LeaseNamespace, NodeName: e.config.NodeName,
 		Explain: func(err error) error { return holders.Explain(e.explain(err)) },
-		Changed: func() {
-			s.mayDiffer()
-			e.changed(true, time.Now())
-		},
+		Changed: func() { e.changed(s.mayDiffer(), time.Now()) },
 		Failing: func(err error) {
 			s.mu.Lock()
 			s.failing = err
@@ -167,12 +164,34 @@ func (s *sourcePorts) wakeUp() {
 	}
 }
 
-// mayDiffer notes that blocks may count otherwise than before.
-func (s *sourcePorts) mayDiffer() {
+// mayDiffer notes that blocks may count otherwise than before, and tells whether they do for what the kernel holds.
+func (s *sourcePorts) mayDiffer() (differs bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.generation++
-	s.mu.Unlock()
 	s.wakeUp()
+	return s.differs()
+}
+
+// differs tells whether the last answers of steer are not what they would be now. Mostly a node's claims, and what it says of its pods, are
+// about egress IPs that are not here. The lock must be held.
+func (s *sourcePorts) differs() bool {
+	for family, known := range s.blocks {
+		if blocks, _ := s.blocksOf(family, known.held); !slices.Equal(blocks, known.blocks) {
+			return true
+		}
+	}
+	return false
+}
+
+// blocksOf returns the blocks of this node's pods of a family, and of others' of the egress IPs that are held. The lock must be held.
+func (s *sourcePorts) blocksOf(family v1.IPFamily, held map[netip.Addr]bool) (blocks []kernel.Block, clashes []portblocks.Clash) {
+	return s.others.Of(s.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, s.keeper.Believes)
+}
+
+// ownOf returns the blocks of this node's pods of a family. The lock must be held.
+func (s *sourcePorts) ownOf(family v1.IPFamily) []portblocks.Stated {
+	return slices.DeleteFunc(slices.Clone(s.own().blocks), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
 }
 
 // setClaims takes the Lease of an egress IP.
@@ -208,10 +227,11 @@ func (s *sourcePorts) apply(event holders.Event) (changed bool) {
 	case holders.Hearing:
 		s.keeper.SetReachable(event.Now)
 	}
-	if changed {
-		s.generation++
+	if !changed {
+		return false
 	}
-	return changed
+	s.generation++
+	return s.differs()
 }
 
 // follow takes all attachments of this node: those that an earlier process knew, and then each change.
@@ -544,10 +564,9 @@ func (s *sourcePorts) steer(family v1.IPFamily, egressIPs []netip.Addr, result *
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := slices.DeleteFunc(slices.Clone(s.own().blocks), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
-	known := s.blocks[family]
+	own, known := s.ownOf(family), s.blocks[family]
 	if known.generation != s.generation || !maps.Equal(known.held, result.Held) || !slices.Equal(known.own, own) {
-		blocks, clashes := s.others.Of(own, func(ip netip.Addr) bool { return result.Held[ip] }, s.keeper.Believes)
+		blocks, clashes := s.blocksOf(family, result.Held)
 		known = blocksOf{s.generation, maps.Clone(result.Held), own, blocks}
 		s.blocks[family] = known
 		s.logClashes(family, clashes)

@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -103,9 +104,10 @@ type steerer struct {
 	guarded map[v1.IPFamily]bool
 	// published is what other nodes were told last.
 	published holders.Statement
-	// blocks and assigned are what they were told last of the source ports of this node's pods.
-	blocks   []kernel.Block
-	assigned string
+	// blocks and assigned are what they were told last of the source ports of this node's pods, in a revision; 0: never anything.
+	blocks         []kernel.Block
+	assigned       string
+	blocksRevision uint64
 	// here are this node's addresses, assignable those that the pool may put here at any moment, and balanced those that a load
 	// balancer may announce from here: this node plans the pods of all of them, and of those that it hands over.
 	here, assignable, balanced map[netip.Addr]bool
@@ -667,10 +669,10 @@ func SteeringFor(family v1.IPFamily, config Config, objects cluster.Objects) (re
 	steerer.ports = offlinePorts(config.PortBlocks, s)
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
-		assigned, assignedErr := holders.Assigning(lease)
+		assigned, revision, assignedErr := holders.Assigning(lease)
 		err = errors.Join(err, leaseErr, assignedErr)
 		steerer.directory.Apply(announced, now)
-		steerer.ports.others.Tell(lease.Name, false, 0, assigned, now)
+		steerer.ports.others.Tell(lease.Name, false, revision, assigned, now)
 	}
 	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
 	steerer.directory.Apply(holders.LeasesKnown{}, now)
@@ -723,14 +725,26 @@ func (s *steerer) publish() {
 			}
 		}
 	}
-	blocks, assigned := s.ports.stated()
-	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) || !slices.Equal(blocks, s.blocks) || assigned != s.assigned {
-		s.blocks, s.assigned = blocks, assigned
+	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) {
 		s.published = holders.Statement{Addresses: published, Revision: s.directory.NextRevision(s.published.Revision)}
 	}
-	s.publisher.SetAssigned(s.assigned)
+	s.publishPorts(time.Now())
 	s.publisher.SetPublished(s.published, s.state.PublishedChoices(), s.uid)
 	if s.announcer != nil {
-		s.announcer.SetAnnounced(s.published, s.blocks...)
+		s.announcer.SetAnnounced(s.published)
+	}
+}
+
+// publishPorts has other nodes told which source ports this node's pods have, if that is something else than they were told last. The lock
+// must be held.
+func (s *steerer) publishPorts(now time.Time) {
+	blocks, assigned := s.ports.stated()
+	if slices.Equal(blocks, s.blocks) && assigned == s.assigned {
+		return
+	}
+	s.blocks, s.assigned, s.blocksRevision = blocks, assigned, portblocks.NextRevision(s.blocksRevision, now)
+	s.publisher.SetAssigned(assigned, s.blocksRevision)
+	if s.announcer != nil {
+		s.announcer.SetAssigned(s.blocksRevision, blocks)
 	}
 }

@@ -78,12 +78,14 @@ type Announcer struct {
 	// warned: the log says that somebody has other keys than these.
 	warned bool
 
-	mu     sync.Mutex
-	said   Statement
-	blocks []kernel.Block
-	self   netip.Addr
-	others map[string]netip.Addr
-	counts map[string]uint64
+	mu   sync.Mutex
+	said Statement
+	// blocks are those of this node's pods, as of a revision.
+	blocks   []kernel.Block
+	revision uint64
+	self     netip.Addr
+	others   map[string]netip.Addr
+	counts   map[string]uint64
 }
 
 // voice is what this node says about a topic.
@@ -126,9 +128,13 @@ func random() uint64 {
 	return max(binary.NativeEndian.Uint64(bytes[:]), 1)
 }
 
-// SetAnnounced says what to announce, and which source ports this node's pods have. Neither must be changed any more. It does not wait.
-func (a *Announcer) SetAnnounced(s Statement, blocks ...kernel.Block) {
-	a.change(func() { a.said, a.blocks = s, blocks })
+// SetAnnounced says what to announce. The Statement must not be changed any more. It does not wait.
+func (a *Announcer) SetAnnounced(s Statement) { a.change(func() { a.said = s }) }
+
+// SetAssigned says which source ports this node's pods have; the revision grows each time that this is something else. The list must not
+// be changed any more. It does not wait.
+func (a *Announcer) SetAssigned(revision uint64, blocks []kernel.Block) {
+	a.change(func() { a.revision, a.blocks = revision, blocks })
 }
 
 // SetNodes says which addresses this node and the others have, to send from and to. The map must not be changed any
@@ -206,7 +212,7 @@ func (a *Announcer) dueAt() (at time.Time) {
 // step does what is due, and returns when there is something to do again; zero for never.
 func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	a.mu.Lock()
-	said, held, self, others := a.said, a.blocks, a.self, a.others
+	said, held, revision, self, others := a.said, a.blocks, a.revision, a.self, a.others
 	a.mu.Unlock()
 	strangers := a.exchange.setPeers(others)
 	a.voices[ofBlocks].setPeers(others) // the same ones
@@ -243,7 +249,7 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	a.judge(now)
 	tooLong := a.sayOrRepeat(ctx, a.voices[ofAddresses], now, said)
 	a.setUnsaid(ctx, tooLong, len(said.Addresses))
-	tooLong = a.sayOrRepeat(ctx, a.voices[ofBlocks], now, Statement{Revision: said.Revision}, held...)
+	tooLong = a.sayOrRepeat(ctx, a.voices[ofBlocks], now, Statement{Revision: revision}, held...)
 	a.setUntold(ctx, tooLong, len(held))
 	return Earlier(Earlier(a.voices[0].repeatAt, a.voices[1].repeatAt), a.dueAt())
 }

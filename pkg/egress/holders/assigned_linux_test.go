@@ -46,22 +46,23 @@ func (s *speakers) knowsPorts(when, name string, revision uint64, want []kernel.
 func TestAnnouncer_Blocks(t *testing.T) {
 	announce(t, func(s *speakers) {
 		one, many := someBlocks(1), someBlocks(250)
-		s.nodes["node-a"].SetAnnounced(statementOf(1, ips[0]), one...)
+		s.nodes["node-a"].SetAnnounced(statementOf(1, ips[0]))
+		s.nodes["node-a"].SetAssigned(1, one)
 		s.knowsPorts("a pod", "node-a", 1, one)
 		s.knows("an address", "node-a", statementOf(1, ips[0]))
-		s.nodes[me].SetAnnounced(statementOf(7), many...)
+		s.nodes[me].SetAssigned(7, many)
 		s.knowsPorts("no address", me, 7, many)
 		s.run("node-c", fmt.Sprintf("nft add table inet loss; nft add chain inet loss input '{ type filter hook input priority 0; }'; nft add rule inet loss input udp dport %d numgen random mod 100 '<' 10 drop", announcePort))
 		for revision := range uint64(3) {
-			s.nodes["node-a"].SetAnnounced(statementOf(revision+2, ips[0]), many[:100+revision]...)
+			s.nodes["node-a"].SetAssigned(revision+2, many[:100+revision])
 			s.knowsPorts("one of ten datagrams is lost", "node-a", revision+2, many[:100+revision])
 		}
 		s.nodes["node-c"].end()
 		s.start("node-c", NewKeyring(ours))
 		s.knowsPorts("a process that starts asks", "node-a", 4, many[:102])
-		s.nodes["node-a"].SetAnnounced(statementOf(5, ips[0]))
+		s.nodes["node-a"].SetAssigned(5, nil)
 		s.knowsPorts("no pod any more", "node-a", 5, nil)
-		s.knows("the address", "node-a", statementOf(5, ips[0]))
+		s.knows("the address", "node-a", statementOf(1, ips[0]))
 	})
 }
 
@@ -141,8 +142,8 @@ func TestPublisher_Assigned(t *testing.T) {
 			return portblocks.FormatAssigned(list)
 		}
 		publish := func(revision uint64, pods int) {
-			p.SetAssigned(text(pods))
-			p.SetPublished(Statement{Revision: revision}, nil, "uid-1")
+			p.SetAssigned(text(pods), revision)
+			p.SetPublished(Statement{Revision: 1}, nil, "uid-1")
 		}
 		publish(1, 1)
 		s.made("a pod", "patch", "create")
@@ -161,8 +162,8 @@ func TestPublisher_Assigned(t *testing.T) {
 		if last.Node != me || last.Revision != 21 || last.Source != Lease || !slices.Equal(last.Blocks, someBlocks(21)) {
 			t.Errorf("told %+v", last)
 		}
-		p.SetAssigned("")
-		p.SetPublished(Statement{Revision: 22}, nil, "uid-1")
+		p.SetAssigned("", 22)
+		p.SetPublished(Statement{Revision: 1}, nil, "uid-1")
 		time.Sleep(assignedPause)
 		s.made("none", "patch")
 		if text, given := s.lease().Annotations[portblocks.AssignedAnnotation]; given {

@@ -29,8 +29,8 @@
 // the Lease alone. A node with choices has a Lease also without an address, and writes it again when somebody deletes or changes it. What a node has
 // chosen counts until it says something else, or its Node and its Lease are gone. It counts for endpoints that name this node alone, and only if it is one
 // of their Service's egress IPs. The configuration has the proxyArguments that the cluster's plan
-// depends on; 'kubectl egress' makes the plan with them. Which source ports the node's pods have (package portblocks) has the same revision,
-// is written once in a second at most, and needs no address either. The Leases in which nodes claim blocks of ports are in the same
+// depends on; 'kubectl egress' makes the plan with them. Which source ports the node's pods have (package portblocks) has a revision of its
+// own, is written once in a second at most, and needs no address either. The Leases in which nodes claim blocks of ports are in the same
 // namespace, and are no node's.
 //
 // # Direct announcements

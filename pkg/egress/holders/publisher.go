@@ -43,7 +43,7 @@ type Publisher struct {
 	wanted *announcement // nil as long as nobody has said anything
 	// assigned is what SetAssigned was told, wroteAt when the last write began, and later wakes for what waits for its pause; nil if
 	// nothing does.
-	assigned string
+	assigned assigned
 	wroteAt  time.Time
 	later    *time.Timer
 }
@@ -64,23 +64,23 @@ func (p *Publisher) SetPublished(statement Statement, choices map[string]map[net
 	defer p.mu.Unlock()
 	before := p.wanted
 	same := before != nil && before.uid == nodeUID && maps.Equal(before.Addresses, statement.Addresses) && maps.EqualFunc(before.choices, choices, maps.Equal)
-	if same && before.Revision == statement.Revision && before.assigned == p.assigned {
+	if same && before.Revision == statement.Revision && before.assigned.text == p.assigned.text {
 		return
 	}
 	p.wanted = &announcement{p.node, nodeUID, statement, choices, p.leases.Configuration, p.assigned}
-	if same && before.assigned != p.assigned {
+	if same && before.Revision == statement.Revision {
 		p.wakeLater()
 		return
 	}
 	p.wakeUp()
 }
 
-// SetAssigned says which source ports this node's pods have, as [portblocks.AssignedAnnotation] has it; empty for nothing. It is announced
-// with the next SetPublished.
-func (p *Publisher) SetAssigned(assigned string) {
+// SetAssigned says which source ports this node's pods have, as [portblocks.AssignedAnnotation] has it, empty for nothing, and the revision
+// of that. It is announced with the next SetPublished.
+func (p *Publisher) SetAssigned(text string, revision uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.assigned = assigned
+	p.assigned = assigned{text, revision}
 }
 
 // wakeLater is wakeUp after a pause. The lock must be held.
@@ -174,7 +174,7 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 		return err
 	}
 	_, err = leases.Patch(ctx, p.node, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) && len(wanted.Addresses)+len(wanted.choices)+len(wanted.assigned) == 0 {
+	if apierrors.IsNotFound(err) && len(wanted.Addresses)+len(wanted.choices)+len(wanted.assigned.text) == 0 {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -50,7 +51,7 @@ func stripLease(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
 	}
-	for _, key := range []string{Annotation, RevisionAnnotation, ChoicesAnnotation, portblocks.Annotation, portblocks.AssignedAnnotation} {
+	for _, key := range []string{Annotation, RevisionAnnotation, ChoicesAnnotation, portblocks.Annotation, portblocks.AssignedAnnotation, portblocks.AssignedRevisionAnnotation} {
 		if text, given := lease.Annotations[key]; given {
 			if key == portblocks.AssignedAnnotation {
 				text = portblocks.WithoutNames(text)
@@ -144,7 +145,7 @@ func (w *leaseWatch) set(lease *coordinationv1.Lease) {
 		return
 	}
 	e, err := Announcing(lease)
-	err = errors.Join(err, w.setAssigned(lease, e.Revision))
+	err = errors.Join(err, w.setAssigned(lease))
 	text := lease.Annotations[ChoicesAnnotation]
 	if text == w.chosen[lease.Name] {
 		w.logWrong(lease.Name, err)
@@ -167,28 +168,36 @@ func (w *leaseWatch) setClaims(lease *coordinationv1.Lease, deleted bool) {
 }
 
 // setAssigned tells of the source ports of a node's pods if a Lease says something new of them.
-func (w *leaseWatch) setAssigned(lease *coordinationv1.Lease, revision uint64) error {
-	text := lease.Annotations[portblocks.AssignedAnnotation]
-	if text == w.assigned[lease.Name] {
+func (w *leaseWatch) setAssigned(lease *coordinationv1.Lease) error {
+	now := lease.Annotations[portblocks.AssignedRevisionAnnotation] + " " + lease.Annotations[portblocks.AssignedAnnotation]
+	if before, known := w.assigned[lease.Name]; now == before || !known && now == " " {
 		return nil
 	}
-	w.assigned[lease.Name] = text
-	blocks, err := Assigning(lease)
+	w.assigned[lease.Name] = now
+	blocks, revision, err := Assigning(lease)
 	w.tell(Assigned{lease.Name, blocks, revision, Lease})
 	return err
 }
 
-// Assigning returns the blocks of source ports that a Lease says its node's pods to have, without what is wrong with it.
-func Assigning(lease *coordinationv1.Lease) ([]kernel.Block, error) {
+// Assigning returns the blocks of source ports that a Lease says its node's pods to have, and the revision of that, without what is wrong
+// with it.
+func Assigning(lease *coordinationv1.Lease) (blocks []kernel.Block, revision uint64, err error) {
 	text := lease.Annotations[portblocks.AssignedAnnotation]
 	if text == "" {
-		return nil, nil
+		return nil, 0, nil
 	}
-	blocks, err := portblocks.ParseAssigned(text)
-	if err != nil {
-		err = fmt.Errorf("Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, portblocks.AssignedAnnotation, err)
+	wrong := func(key string, err error) error {
+		return fmt.Errorf("Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, key, err)
 	}
-	return blocks, err
+	if blocks, err = portblocks.ParseAssigned(text); err != nil {
+		err = wrong(portblocks.AssignedAnnotation, err)
+	}
+	number := lease.Annotations[portblocks.AssignedRevisionAnnotation]
+	revision, unread := strconv.ParseUint(number, 10, 64)
+	if unread != nil || revision > maxRevision {
+		revision, err = 0, errors.Join(err, wrong(portblocks.AssignedRevisionAnnotation, fmt.Errorf("%.100q is not a number from 0 to %d", number, uint64(maxRevision))))
+	}
+	return blocks, revision, err
 }
 
 // Announcing returns what a Lease announces, without what is wrong with it.

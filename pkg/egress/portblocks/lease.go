@@ -21,6 +21,8 @@ const (
 	Annotation = "network.openshift.io/egress-port-blocks"
 	// AssignedAnnotation of a node's own Lease has which of its pods has which ports, as a JSON list of [Assignment] without since.
 	AssignedAnnotation = "network.openshift.io/egress-port-blocks-assigned"
+	// AssignedRevisionAnnotation has the revision of what AssignedAnnotation says, as a decimal number.
+	AssignedRevisionAnnotation = "network.openshift.io/egress-port-blocks-revision"
 
 	leasePrefix = "egress-ports-"
 )

@@ -24,6 +24,15 @@ type said struct {
 	blocks   []kernel.Block
 }
 
+// beginning is when revisions begin: so they fit where nodes bound them, far beyond this century's first half.
+var beginning = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// NextRevision returns the revision of what a node says after another one; 0 if its process has said nothing. It is the time, so that what
+// a process says that starts is later than what the one before has said. If the clock was set back, that is so as soon as its Lease says it.
+func NextRevision(last uint64, now time.Time) uint64 {
+	return max(last+1, uint64(max(now.Sub(beginning).Milliseconds(), 0)))
+}
+
 // NewMap returns a Map of which nobody has said anything.
 func NewMap() *Map { return &Map{map[string]*saying{}} }
 

@@ -102,3 +102,14 @@ func TestMap_Filters(t *testing.T) {
 		t.Errorf("%v, %v", blocks, clashes)
 	}
 }
+
+func TestNextRevision_Grows(t *testing.T) {
+	now := beginning.Add(time.Hour)
+	first := NextRevision(0, now)
+	if second, after := NextRevision(first, now.Add(-time.Minute)), NextRevision(0, now.Add(time.Minute)); second <= first || after <= second || first == 0 {
+		t.Errorf("%d, %d, %d", first, second, after)
+	}
+	if far := NextRevision(0, beginning.AddDate(30, 0, 0)); far >= 1<<40 {
+		t.Errorf("%d is too large for the bound of revisions", far)
+	}
+}
