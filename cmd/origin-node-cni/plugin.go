@@ -92,7 +92,8 @@ func (c *config) attach(request cni.Request) (*cni.Ports, error) {
 		if silent || late && (last.Reason == cni.WaitingFor || last.Reason == cni.NotWritten) {
 			switch verdict, because := c.judge(ctx, request, last != nil); verdict {
 			case starts:
-				return nil, startAnyway(request, because, err)
+				fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s starts although the node does not decide, for %s: %v\n", request.Pod, because, err)
+				return nil, nil
 			case fails:
 				return nil, fmt.Errorf("%s, and the node does not decide: %w", because, err)
 			}
@@ -106,11 +107,6 @@ func (c *config) attach(request cni.Request) (*cni.Ports, error) {
 		case <-time.After(askAgain):
 		}
 	}
-}
-
-func startAnyway(request cni.Request, because string, err error) error {
-	fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s starts although the node does not decide, for %s: %v\n", request.Pod, because, err)
-	return nil
 }
 
 // verdict is what becomes of a pod while the node does not decide.

@@ -187,7 +187,7 @@ func Assigning(lease *coordinationv1.Lease) (blocks []kernel.Block, revision uin
 		return nil, 0, nil
 	}
 	wrong := func(key string, err error) error {
-		return fmt.Errorf("Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, key, err)
+		return fmt.Errorf("read Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, key, err)
 	}
 	if blocks, err = portblocks.ParseAssigned(text); err != nil {
 		err = wrong(portblocks.AssignedAnnotation, err)

@@ -36,8 +36,6 @@ type apiServer struct {
 	mu       sync.Mutex
 	versions int
 	refuses  error
-	// keepers are told of changes.
-	keepers []*Keeper
 }
 
 func newAPIServer(t *testing.T) *apiServer {

@@ -50,10 +50,10 @@ func EgressIPOf(leaseName string) (ip netip.Addr, is bool) {
 // readClaims returns what a Lease says of an egress IP, and in which version. Entries with an error keep their ports from everybody. It is
 // an error that keeps all of them if the annotation or its keys cannot be read.
 func readClaims(lease *coordinationv1.Lease) (version uint64, claims Claims, err error) {
-	field := fmt.Sprintf("Lease %s/%s: metadata.annotations[%s]", lease.Namespace, lease.Name, Annotation)
+	field := fmt.Sprintf("read Lease %s/%s: metadata.annotations[%s]", lease.Namespace, lease.Name, Annotation)
 	// Versions of an object can be compared (KEP-5504).
 	if version, err = strconv.ParseUint(lease.ResourceVersion, 10, 64); err != nil {
-		return 0, nil, fmt.Errorf("Lease %s/%s: metadata.resourceVersion %.100q is no number", lease.Namespace, lease.Name, lease.ResourceVersion)
+		return 0, nil, fmt.Errorf("read Lease %s/%s: metadata.resourceVersion %.100q is no number", lease.Namespace, lease.Name, lease.ResourceVersion)
 	}
 	entries := map[string]json.RawMessage{}
 	if text := lease.Annotations[Annotation]; text != "" {

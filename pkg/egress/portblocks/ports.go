@@ -11,8 +11,10 @@ import (
 const (
 	// FirstPort is the first source port of an egress IP that pods get.
 	FirstPort = 1024
-	// SmallestBlock and LargestBlock are the numbers of ports that a block may have.
-	SmallestBlock, LargestBlock = 64, 8192
+	// SmallestBlock is the least number of ports that a block may have.
+	SmallestBlock = 64
+	// LargestBlock is the greatest.
+	LargestBlock = 8192
 )
 
 // Shared are the source ports of an egress IP that all pods without a block have in common.
