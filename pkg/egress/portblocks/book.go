@@ -511,11 +511,12 @@ func (b *Book) decide(t *tenant) {
 	}
 }
 
-// checkHas takes from a pod what another node has claimed.
+// checkHas takes from a pod what this node has not claimed any more: another node has taken it over, and may have given it back. Where
+// there is no Lease, this node writes what was in it.
 func (b *Book) checkHas(t *tenant) {
 	for ip := range t.has {
 		l := b.ledger(ip)
-		if !l.read || !b.claimedByOther(l, t.ports) {
+		if !l.read || l.claims[t.ports].Node == b.node || l.version == 0 && !b.claimedByOther(l, t.ports) {
 			continue
 		}
 		delete(t.has, ip)
@@ -617,10 +618,14 @@ func (b *Book) spareFor(g *group, now time.Time) (ports kernel.Ports, found bool
 	if ports, found = b.best(g.ips, g.size, spare, now); found {
 		return ports, !b.isScarce(g, 8, now)
 	}
-	if b.isScarce(g, 4, now) {
+	ports, found = b.best(g.ips, g.size, unclaimed, now)
+	isSpare := func(ip netip.Addr) bool { return b.isSpare(b.ledger(ip), ports, now) }
+	switch begun := found && slices.ContainsFunc(g.ips, isSpare); {
+	case begun: // of some of the egress IPs it is claimed, which makes free ones fewer
+		return ports, !b.isScarce(g, 8, now)
+	case b.isScarce(g, 4, now):
 		return ports, false
-	}
-	if ports, found = b.best(g.ips, g.size, unclaimed, now); found {
+	case found:
 		return ports, true
 	}
 	for ports := range blocksOf(g.size) {

@@ -261,3 +261,42 @@ func TestBlocks(t *testing.T) {
 		}
 	}
 }
+
+// TestBook_SpareNearScarcity: claims of several egress IPs are written one after the other, and what was begun is not taken back for that.
+func TestBook_SpareNearScarcity(t *testing.T) {
+	b := newBookTest(t)
+	all := slices.Collect(blocksOf(8192))
+	for _, ip := range []netip.Addr{egressIP, egressIP6} {
+		claims := claimsOf("node-b", all[:3]...)
+		b.leases[ip] = version{5, claims}
+		b.Seen(ip, 5, claims, false, b.now)
+	}
+	b.Add("pod", []netip.Addr{egressIP, egressIP6}, 8192, b.now)
+	var under []Write
+	for range 20 {
+		writes, _ := b.Next(b.now)
+		if under = append(under, writes...); len(under) == 0 {
+			break
+		}
+		w := under[0]
+		under = under[1:]
+		b.writes++
+		b.leases[w.EgressIP] = version{b.leases[w.EgressIP].number + 1, w.Claims}
+		b.Wrote(w, Done, b.leases[w.EgressIP].number, b.now)
+	}
+	if n := b.Numbers(8192, b.now)[egressIP]; b.writes > 4 || n.Spare != 1 {
+		t.Errorf("%d writes, %+v; expected a spare block at once", b.writes, n)
+	}
+}
+
+// TestBook_TakenOverAndReleased: a pod has lost its block also if nobody has it now.
+func TestBook_TakenOverAndReleased(t *testing.T) {
+	b := newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 8192, b.now)
+	b.settled()
+	b.Seen(egressIP, 100, Claims{}, false, b.now)
+	b.of("pod", 0)
+	if lost := b.Lost(); len(lost) != 1 {
+		t.Errorf("lost %v", lost)
+	}
+}
