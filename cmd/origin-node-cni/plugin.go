@@ -45,8 +45,15 @@ func add(args *skel.CmdArgs) error {
 		return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: prevResult has no address of the pod %s, and Services of its namespace may claim it", request.Pod), "")
 	}
 	if concerned {
-		if err := c.attach(request); err != nil {
+		ports, err := c.attach(request)
+		if err != nil {
 			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s must wait", request.Pod), err.Error())
+		}
+		if ports == nil {
+			return types.PrintResult(c.PrevResult, c.CNIVersion)
+		}
+		if err := setLocalPorts(args.Netns, *ports); err != nil {
+			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s cannot be given its source ports", request.Pod), err.Error())
 		}
 	}
 	return types.PrintResult(c.PrevResult, c.CNIVersion)
@@ -58,9 +65,9 @@ func (c *config) needsAddress(request cni.Request) bool {
 	return err == nil && namespaces[request.Pod.Namespace] && c.Unanswered != start
 }
 
-// attach returns nil when a pod may start. What becomes of a pod that the node does not decide about is judged while there
+// attach returns when a pod may start, with the source ports that it is to use; nil if any. What becomes of a pod that the node does not decide about is judged while there
 // is still time to look at the kernel.
-func (c *config) attach(request cni.Request) error {
+func (c *config) attach(request cni.Request) (*cni.Ports, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
 	defer cancel()
 	asking, stop := context.WithTimeout(ctx, c.wait()-min(lookTime, c.wait()/2))
@@ -68,14 +75,14 @@ func (c *config) attach(request cni.Request) error {
 	client := cni.NewClient(c.Socket)
 	var last *cni.Failure // what the node has said last
 	for {
-		_, err := client.Attach(asking, request)
+		decision, err := client.Attach(asking, request)
 		if err == nil {
-			return nil
+			return decision.LocalPorts(), nil
 		}
 		var no *cni.Failure
 		said := errors.As(err, &no)
 		if said && (no.Reason == cni.Invalid || no.Reason == cni.Forbidden) {
-			return err
+			return nil, err
 		}
 		if said {
 			last = no
@@ -85,9 +92,10 @@ func (c *config) attach(request cni.Request) error {
 		if silent || late && (last.Reason == cni.WaitingFor || last.Reason == cni.NotWritten) {
 			switch verdict, because := c.judge(ctx, request, last != nil); verdict {
 			case starts:
-				return startAnyway(request, because, err)
+				fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s starts although the node does not decide, for %s: %v\n", request.Pod, because, err)
+				return nil, nil
 			case fails:
-				return fmt.Errorf("%s, and the node does not decide: %w", because, err)
+				return nil, fmt.Errorf("%s, and the node does not decide: %w", because, err)
 			}
 		}
 		if late {
@@ -95,15 +103,10 @@ func (c *config) attach(request cni.Request) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("asking the node for %s: %w", c.wait(), err)
+			return nil, fmt.Errorf("asking the node for %s: %w", c.wait(), err)
 		case <-time.After(askAgain):
 		}
 	}
-}
-
-func startAnyway(request cni.Request, because string, err error) error {
-	fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s starts although the node does not decide, for %s: %v\n", request.Pod, because, err)
-	return nil
 }
 
 // verdict is what becomes of a pod while the node does not decide.

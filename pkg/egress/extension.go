@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -39,6 +40,10 @@ type Config struct {
 	Membership Membership
 	// Attaching is how the CNI plugin is answered.
 	Attaching attach.Config
+	// PortBlocks is the number of ports in the blocks of source ports that pods get of their egress IPs; 0 for none. Recorder, if not nil,
+	// writes down who has which.
+	PortBlocks int
+	Recorder   portblocks.Recorder
 	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
 	PortSecurity PortSecurity
 	// Journal is where it is written down which pod has which source ports.
@@ -71,6 +76,8 @@ type Extension struct {
 	pool *poolNode
 	// balancer is nil if nothing is steered.
 	balancer *balancer
+	// sourcePorts is nil if nothing is steered.
+	sourcePorts *sourcePorts
 	// attacher is nil if the CNI plugin is not answered.
 	attacher *attach.Attacher
 	// ports is nil if the sources of what pods send are not checked; Watch sets it.
@@ -136,7 +143,9 @@ func New(ctx context.Context, config Config) *Extension {
 	for _, name := range cluster.Families {
 		e.families[name] = newFamily(e, name)
 	}
+	e.sourcePorts = newSourcePorts(e)
 	e.attacher = attach.New(klog.NewContext(ctx, e.logger), config.Attaching, e.state, attach.Node{
+		Assign: e.sourcePorts.assigns(), Follow: e.sourcePorts.follow,
 		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
 		Via:     func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
 		Event:   func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
@@ -254,6 +263,9 @@ func (e *Extension) wake() {
 
 // known tells that all objects of a kind are known. What came before the last of them was not due.
 func (e *Extension) known(kind string) {
+	if kind == cluster.Nodes {
+		e.sourcePorts.nodesKnown()
+	}
 	opens := e.barrier.Known(kind)
 	waitingForObjects.WithLabelValues(kind).Set(0)
 	if !opens {

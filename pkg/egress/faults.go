@@ -42,9 +42,11 @@ const (
 	marked faultKind = "marks"
 	// absent: this node does not hear the other nodes of the pool, nor they it.
 	absent faultKind = "pool"
+	// unclaimable: this node cannot claim blocks of source ports.
+	unclaimable faultKind = "port_blocks"
 )
 
-var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced, unfollowed, marked, absent}
+var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced, unfollowed, marked, absent, unclaimable}
 
 // reason is that of Events.
 func (k faultKind) reason() plan.Reason {
@@ -59,6 +61,8 @@ func (k faultKind) reason() plan.Reason {
 		return markInUse
 	case absent:
 		return notInPool
+	case unclaimable:
+		return blocksUnclaimed
 	}
 	return notSteering
 }
@@ -78,6 +82,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 		add(incomplete, string(name)+": packets whose egress IP is on another node are dropped: %v", e.families[name].reconciler.Status().SteeringFault)
 	}
 	add(absent, "this node does not hear the other nodes of the pool, nor they it, so it takes no egress IPs of nodes that fail, and drains nothing: %v", e.pool.absent())
+	add(unclaimable, "this node cannot claim blocks of source ports, so pods that start here may share ports: %v", e.sourcePorts.fault())
 	if e.steerer == nil {
 		return faults
 	}
@@ -107,6 +112,8 @@ const (
 	notSteering plan.Reason = "EgressIPUnreachable"
 	markInUse   plan.Reason = "EgressMarkInUse"
 	notInPool   plan.Reason = "EgressPoolAbsent"
+	// blocksUnclaimed: pods may not get source ports of their own.
+	blocksUnclaimed plan.Reason = "EgressPortBlocksUnclaimed"
 )
 
 // troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and without a
@@ -118,6 +125,9 @@ func (e *Extension) troubles() map[plan.Service][]tell.Trouble {
 		troubles[about] = append(troubles[about], t)
 	}
 	maps.Copy(troubles, e.steerer.troubles(e.pool.troubles(), e.pool.leftTroubles(time.Now())))
+	for about, t := range e.sourcePorts.troubles() {
+		troubles[about] = append(troubles[about], t)
+	}
 	for _, f := range e.steeringFaults() {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: f.kind.reason(), Note: f.message})
 	}

@@ -34,7 +34,7 @@ type steeringCollector struct {
 }
 
 func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc} {
+	for _, desc := range []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc, portBlocksDesc, portSharingDesc} {
 		descs <- desc
 	}
 }
@@ -60,6 +60,7 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 			collected <- metrics.NewLazyConstMetric(announcementsDesc, metrics.CounterValue, float64(datagrams), result)
 		}
 	}
+	e.sourcePorts.collect(gauge)
 	e.pool.collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.CounterValue, value, labels...)
 	})

@@ -33,6 +33,9 @@ func (e *Extension) Snapshot() status.Snapshot {
 		Addresses: e.addresses(families),
 		FastPath:  e.fastStatus(),
 
+		PortBlocks: e.sourcePorts.assignments(),
+		PortMap:    e.sourcePorts.portMap(),
+
 		SteeringProblems: e.steeringProblems(),
 		PluginProblems:   summary.Problems,
 	}

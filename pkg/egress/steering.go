@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -79,6 +80,7 @@ type steerer struct {
 	changed, wake, known func()
 
 	clashes *clashes
+	ports   *sourcePorts
 
 	own ownAddresses
 
@@ -102,6 +104,10 @@ type steerer struct {
 	guarded map[v1.IPFamily]bool
 	// published is what other nodes were told last.
 	published holders.Statement
+	// blocks and assigned are what they were told last of the source ports of this node's pods, in a revision; 0: never anything.
+	blocks         []kernel.Block
+	assigned       string
+	blocksRevision uint64
 	// here are this node's addresses, assignable those that the pool may put here at any moment, and balanced those that a load
 	// balancer may announce from here: this node plans the pods of all of them, and of those that it hands over.
 	here, assignable, balanced map[netip.Addr]bool
@@ -150,11 +156,12 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		coming:    map[netip.Addr]time.Time{},
 		seen:      map[string]holders.NodeSeen{},
 		clashes:   newClashes(),
+		ports:     e.sourcePorts,
 		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
 		s.announcer = holders.NewAnnouncer(e.config.NodeName, port, e.keys.ring)
-		s.announcer.Failing = e.announcerFails
+		s.announcer.Failing, s.announcer.AsksBlocks = e.announcerFails, e.config.PortBlocks > 0
 	}
 	return s
 }
@@ -170,7 +177,7 @@ func (e *Extension) announce(addresses []netip.Addr) {
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published, Explain: e.explain, Failing: e.leasesFail}
+	leases := holders.Leases{Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published, Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.setClaims}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}
@@ -180,6 +187,7 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
 	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.setOnInterfaces) })
+	e.sourcePorts.run(ctx, &e.running, client)
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
 	e.running.Go(func() { e.endClashes(ctx) })
@@ -203,6 +211,7 @@ func (s *steerer) apply(event holders.Event) {
 		s.publishAgain() // other nodes need not wait for this one's rules
 	}
 	s.mu.Unlock()
+	changed = s.ports.apply(event) || changed
 	switch event := event.(type) {
 	case holders.OwnAddresses:
 		here := map[netip.Addr]bool{}
@@ -434,6 +443,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time, next nextHops) (
 		}
 	}
 	result.Senders = s.senders(result)
+	s.ports.steer(family, claimed, &result)
 	result.Homes, result.Roaming = s.homes(family, claimed), s.state.Config.Scope == placement.Cluster
 	return result
 }
@@ -656,10 +666,13 @@ func SteeringFor(family v1.IPFamily, config Config, objects cluster.Objects) (re
 	for _, node := range objects.Nodes {
 		steerer.directory.Apply(s.NodeSeen(node, outer), now)
 	}
+	steerer.ports = offlinePorts(config.PortBlocks, s)
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
-		err = errors.Join(err, leaseErr)
+		assigned, revision, assignedErr := holders.Assigning(lease)
+		err = errors.Join(err, leaseErr, assignedErr)
 		steerer.directory.Apply(announced, now)
+		steerer.ports.others.Tell(lease.Name, false, revision, assigned, now)
 	}
 	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
 	steerer.directory.Apply(holders.LeasesKnown{}, now)
@@ -715,8 +728,23 @@ func (s *steerer) publish() {
 	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) {
 		s.published = holders.Statement{Addresses: published, Revision: s.directory.NextRevision(s.published.Revision)}
 	}
+	s.publishPorts(time.Now())
 	s.publisher.SetPublished(s.published, s.state.PublishedChoices(), s.uid)
 	if s.announcer != nil {
 		s.announcer.SetAnnounced(s.published)
+	}
+}
+
+// publishPorts has other nodes told which source ports this node's pods have, if that is something else than they were told last. The lock
+// must be held.
+func (s *steerer) publishPorts(now time.Time) {
+	blocks, assigned := s.ports.stated()
+	if slices.Equal(blocks, s.blocks) && assigned == s.assigned {
+		return
+	}
+	s.blocks, s.assigned, s.blocksRevision = blocks, assigned, portblocks.NextRevision(s.blocksRevision, now)
+	s.publisher.SetAssigned(assigned, s.blocksRevision)
+	if s.announcer != nil {
+		s.announcer.SetAssigned(s.blocksRevision, blocks)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/egress/keys"
 	"github.com/openshift/origin-node/pkg/egress/metallb"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/handover"
@@ -29,8 +30,8 @@ import (
 // steeringFlags are the values of the arguments that say how packets get to the nodes that hold
 // their egress IPs.
 type steeringFlags struct {
-	mode, transport, fastPath, markMask, leaseNamespace, keyFile, metalLBNamespace string
-	port, announcePort                                                             uint16
+	mode, transport, fastPath, markMask, leaseNamespace, keyFile, metalLBNamespace, portBlocks string
+	port, announcePort                                                                         uint16
 }
 
 // The names of these arguments.
@@ -44,6 +45,7 @@ const (
 	announcePortKey   = "egress-snat-announce-port"
 	keyFileKey        = "egress-snat-key-file"
 	metalLBKey        = "egress-snat-metallb-namespace"
+	portBlocksKey     = "egress-snat-port-blocks"
 )
 
 func (f *steeringFlags) add(fs *pflag.FlagSet) {
@@ -63,6 +65,8 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 		"Of several lines the first is used, and all are accepted. Without it, the nodes make keys by themselves, change them every 30 days, and share them by the Secret "+keys.SecretName+" in the namespace of the Leases.")
 	fs.StringVar(&f.metalLBNamespace, metalLBKey, metallb.DefaultNamespace, "The namespace of MetalLB. Where MetalLB announces load-balancer IPs in layer 2 mode, the node that announces one counts as the node that has it, and the pool leaves alone what MetalLB has to announce. "+
 		"Empty: whatever MetalLB does, it does not count.")
+	fs.StringVar(&f.portBlocks, portBlocksKey, "0", "The number of source ports that a pod which starts with the CNI plugin has of its egress IPs for itself, a power of two from 64 to 8192, for example 512. The pod uses these ports inside, too, so an address and a port name the pod. "+
+		"A pod has no more connections at a time to one address and port than these. A Service's annotation "+cluster.PortBlockAnnotation+" has another number for its pods. The same on all nodes. 0: all pods of an egress IP share its ports. Needs "+steeringKey+".")
 }
 
 // The values of egress-snat-fast-path.
@@ -113,6 +117,10 @@ func (p *Proxy) takeSteering() error {
 	if problems := validation.IsDNS1123Label(f.metalLBNamespace); f.metalLBNamespace != "" && len(problems) > 0 {
 		complain(metalLBKey, "invalid value %q: expected the name of a namespace, or nothing: %s", f.metalLBNamespace, problems[0])
 	}
+	blocks, err := portblocks.ParseSize(f.portBlocks)
+	if err != nil {
+		complain(portBlocksKey, "%w", err)
+	}
 	mask, err := parseMarkMask(f.markMask)
 	if err != nil {
 		complain(markMaskKey, "%w", err)
@@ -124,7 +132,10 @@ func (p *Proxy) takeSteering() error {
 		}
 		mode = holders.Off
 	}
-	p.extension.Steering, p.extension.Ways = cluster.Steering{Mode: mode}, s
+	if blocks > 0 && mode == holders.Off {
+		complain(portBlocksKey, "%d needs an API server, and %s that is not %q: a node with an egress IP has to know the source ports of all of its pods; remove one of the two arguments", blocks, steeringKey, holders.Off)
+	}
+	p.extension.Steering, p.extension.Ways, p.extension.PortBlocks = cluster.Steering{Mode: mode}, s, blocks
 	return errors.Join(errs...)
 }
 
@@ -196,7 +207,9 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
-	s.Mode, s.Unavailable = holders.Off, err
+	if s.Mode, s.Unavailable = holders.Off, err; p.extension.PortBlocks > 0 {
+		klog.FromContext(ctx).Error(nil, "Pods get no source ports of their own, because packets cannot be sent to the nodes that have their egress IPs", "argument", "proxyArguments."+portBlocksKey)
+	}
 	return cleanupSteering(ctx)
 }
 

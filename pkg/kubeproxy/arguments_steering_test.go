@@ -66,6 +66,30 @@ func TestTakeSteering_Modes(t *testing.T) {
 	}
 }
 
+func TestTakeSteering_PortBlocks(t *testing.T) {
+	const server = "masterKubeConfig: node.kubeconfig\n"
+	for config, want := range map[string]int{
+		"": 0, "egress-snat-port-blocks: ['0']": 0, "egress-snat-port-blocks: ['512']": 512, "egress-snat-port-blocks: ['0'], egress-snat-steering: ['off']": 0,
+	} {
+		if p, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{}); err != nil || p.extension.PortBlocks != want {
+			t.Errorf("%s: got %d, %v; want %d", config, p.extension.PortBlocks, err, want)
+		}
+	}
+	for config, words := range map[string]string{
+		"egress-snat-port-blocks: ['500']":                                "proxyArguments.egress-snat-port-blocks: 500 is no number of ports of a block: expected a power of two from 64 to 8192, or 0",
+		"egress-snat-port-blocks: ['32']":                                 "32 is no number",
+		"egress-snat-port-blocks: [many]":                                 `"many" is no number`,
+		"egress-snat-port-blocks: ['512'], egress-snat-steering: ['off']": `proxyArguments.egress-snat-port-blocks: 512 needs an API server, and egress-snat-steering that is not "off"`,
+	} {
+		if _, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{}); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: got %v, want an error with %q", config, err, words)
+		}
+	}
+	if _, err := takeSteeringOf(t, "proxyArguments: {egress-snat-port-blocks: ['512']}", Overrides{Manifests: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "needs an API server") {
+		t.Errorf("without an API server: %v", err)
+	}
+}
+
 func TestTakeSteering_Announcements(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "egress.key")
 	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {

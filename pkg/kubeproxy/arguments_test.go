@@ -96,7 +96,7 @@ func TestSetArguments_Egress(t *testing.T) {
 		enabled: true, minSyncPeriod: 100 * time.Millisecond, excludeCIDRs: DefaultExclusions, excludeNodes: true,
 		protocols: "service", scope: "node", socket: "/run/origin-node/egress.sock", portSecurity: true,
 		attaching: attach.Config{Socket: "/run/origin-node/cni.sock", Kubelet: "/var/lib/kubelet/pods-api/pods-api.sock", Lists: "/etc/cni/net.d"},
-		steering:  steeringFlags{mode: "auto", transport: "vxlan", fastPath: "steered", markMask: "0x7e", leaseNamespace: "origin-node", metalLBNamespace: "metallb-system", port: 4799, announcePort: 4798},
+		steering:  steeringFlags{mode: "auto", transport: "vxlan", fastPath: "steered", markMask: "0x7e", leaseNamespace: "origin-node", metalLBNamespace: "metallb-system", portBlocks: "0", port: 4799, announcePort: 4798},
 		pool:      poolFlags{nodes: "node-restriction.kubernetes.io/egress-assignable", port: 7947},
 		journal:   journalFlags{size: "64Mi"},
 	}, set(t, "").egress, unexported); diff != "" {
@@ -105,12 +105,12 @@ func TestSetArguments_Egress(t *testing.T) {
 	got := set(t, "proxyArguments: {egress-snat: ['false'], egress-snat-min-sync-period: [1s], egress-snat-exclude-cidrs: ['192.0.2.0/24', '2001:db8::/32,10.0.0.0/8'], "+
 		"egress-snat-exclude-nodes: ['false'], egress-snat-allowed-cidrs: ['0.0.0.0/0'], egress-snat-namespace-cidrs: ['a=192.0.2.0/24,b=::/0'], "+
 		"egress-snat-allow-node-ips: ['true'], egress-snat-protocols: [all], egress-snat-load-balancer-ips: ['true'], egress-snat-port-security: ['false'], egress-snat-scope: [cluster], egress-snat-audit: ['true'], egress-snat-socket: [''], egress-snat-cni-socket: [''], egress-snat-watch-pods: ['true'], egress-snat-kubelet-socket: [/a], egress-snat-cni-conf-dir: [''], egress-snat-cni-install: [/b], "+
-		"egress-snat-steering: [required], egress-snat-steering-transport: [direct], egress-snat-fast-path: [all], egress-snat-steering-port: ['4800'], egress-snat-mark-mask: ['0x3f0000'], egress-snat-lease-namespace: [net], egress-snat-announce-port: ['0'], egress-snat-metallb-namespace: [lb], egress-snat-key-file: [/etc/key], egress-snat-journal: [/srv/journal], egress-snat-journal-size: [1Gi]}").egress
+		"egress-snat-steering: [required], egress-snat-steering-transport: [direct], egress-snat-fast-path: [all], egress-snat-steering-port: ['4800'], egress-snat-mark-mask: ['0x3f0000'], egress-snat-lease-namespace: [net], egress-snat-announce-port: ['0'], egress-snat-metallb-namespace: [lb], egress-snat-port-blocks: ['512'], egress-snat-key-file: [/etc/key], egress-snat-journal: [/srv/journal], egress-snat-journal-size: [1Gi]}").egress
 	if diff := cmp.Diff(egressFlags{
 		minSyncPeriod: time.Second, excludeCIDRs: []string{"192.0.2.0/24", "2001:db8::/32", "10.0.0.0/8"}, allowedCIDRs: []string{"0.0.0.0/0"},
 		namespaceCIDRs: []string{"a=192.0.2.0/24", "b=::/0"}, allowNodeIPs: true, protocols: "all", loadBalancerIPs: true, scope: "cluster", audit: true,
 		attaching: attach.Config{Kubelet: "/a", WatchPods: true, Install: "/b"},
-		steering:  steeringFlags{mode: "required", transport: "direct", fastPath: "all", markMask: "0x3f0000", leaseNamespace: "net", metalLBNamespace: "lb", port: 4800, keyFile: "/etc/key"},
+		steering:  steeringFlags{mode: "required", transport: "direct", fastPath: "all", markMask: "0x3f0000", leaseNamespace: "net", metalLBNamespace: "lb", portBlocks: "512", port: 4800, keyFile: "/etc/key"},
 		pool:      poolFlags{nodes: "node-restriction.kubernetes.io/egress-assignable", port: 7947},
 		journal:   journalFlags{folder: "/srv/journal", size: "1Gi"},
 	}, got, unexported); diff != "" {

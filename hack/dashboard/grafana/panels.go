@@ -84,6 +84,17 @@ var rows = []row{
 		{title: "Ports in use", unit: "percentunit", warn: 0.75, bad: 0.95, note: "The node counts on which most are in use.", queries: []query{
 			{`max by (egress_ip) (egress_snat_port_usage_ratio)`, "{{egress_ip}}"},
 		}},
+		{title: "Blocks of source ports", kind: bars, unit: plain, note: "Of all egress IPs; free as the node knows that knows most.", queries: []query{
+			{`sum by (state) (egress_snat_port_blocks{state=~"used|spare|quiet"})`, "{{state}}"},
+			{`sum by (state) (max by (egress_ip, state) (egress_snat_port_blocks{state="free"}))`, "{{state}}"},
+		}},
+		{title: "Pods that share source ports", kind: graph, unit: plain, warn: 1, queries: []query{
+			{`sum by (egress_ip) (egress_snat_port_sharing_pods)`, "{{egress_ip}}"},
+		}},
+		{title: "Source ports not in order", kind: bars, unit: plain, warn: 1, queries: []query{
+			{`max by (ip_family) (egress_snat_port_block_clashes)`, "clashes, {{ip_family}}"},
+			{`sum by (instance) (increase(egress_snat_port_records_failed_total[$__rate_interval]))`, "{{instance}}, not written down"},
+		}},
 		{title: "Flows ended for a wrong source address", kind: bars, unit: plain, queries: []query{
 			{`sum by (instance) (increase(egress_snat_conntrack_deletions_total[$__rate_interval]))`, "{{instance}}"},
 			{`sum by (instance) (increase(egress_snat_conntrack_unbarred_total[$__rate_interval])) > 0`, "{{instance}}, not barred"},

@@ -93,7 +93,11 @@ func (a *Attacher) takeLeft(now time.Time) error {
 // tell brings the state's attachments in line with the store's, and tells the planners of changes only. Its cost is
 // linear in the number of attachments.
 func (a *Attacher) tell() {
-	owners := attachments.ByAddress(a.store.All())
+	all := a.store.All()
+	if a.node.Follow != nil {
+		a.node.Follow(all)
+	}
+	owners := attachments.ByAddress(all)
 	for _, ip := range a.state.AttachedAddresses() {
 		if _, known := owners[ip]; !known {
 			a.state.DeleteAttachment(ip)
@@ -170,18 +174,27 @@ func (a *Attacher) Attach(ctx context.Context, attachment attachments.Attachment
 			return cni.Decision{}, &cni.Failure{Reason: cni.NotNoted, Message: err.Error()}
 		}
 	}
-	return a.decide(ctx, attachment.IPs, false)
+	if err := a.assign(ctx, attachment.ContainerID); err != nil {
+		return cni.Decision{}, err
+	}
+	return a.decide(ctx, attachment.ContainerID, attachment.IPs, false)
 }
 
-// decide returns what the kernel holds for addresses after a sync that begins now.
-func (a *Attacher) decide(ctx context.Context, ips []netip.Addr, look bool) (cni.Decision, error) {
+// decide returns what the kernel holds for a pod's addresses after a sync that begins now.
+func (a *Attacher) decide(ctx context.Context, id string, ips []netip.Addr, look bool) (cni.Decision, error) {
 	if err := a.awaitKernel(ctx, look); err != nil {
 		return cni.Decision{}, err
 	}
+	attachment, _ := a.store.Get(id)
+	first, last, alone := attachment.Block()
 	var bindings []cni.Binding
 	for _, ip := range ips {
 		for _, b := range a.state.BindingsOf(ip) {
-			bindings = append(bindings, cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.node.Via(b.EgressIP)})
+			binding := cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.node.Via(b.EgressIP)}
+			if slices.Contains(alone, b.EgressIP) {
+				binding.Ports = &cni.Ports{First: first, Last: last}
+			}
+			bindings = append(bindings, binding)
 		}
 	}
 	return cni.Decide(bindings), nil
@@ -239,7 +252,7 @@ func (a *Attacher) Check(ctx context.Context, containerID string) (cni.Decision,
 	if !known || !attachment.Released.IsZero() {
 		return cni.Decision{}, &cni.Failure{Reason: cni.NotAttached, Message: containerID}
 	}
-	return a.decide(ctx, attachment.IPs, true)
+	return a.decide(ctx, containerID, attachment.IPs, true)
 }
 
 // Collect is part of [cni.Node]. A pod whose network namespace exists has not ended, whatever the runtime says.

@@ -55,6 +55,11 @@ type Node struct {
 	Await func(ctx context.Context, look bool) error
 	// Via returns the node that packets are sent to for an egress IP; empty for this one.
 	Via func(egressIP netip.Addr) string
+	// Assign returns the source ports that a pod with these bindings has of its egress IPs, within a bounded time, and the number of those
+	// in a block; no ports if pods have none of their own. Nil: they have not.
+	Assign func(ctx context.Context, attachment attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, blockSize int, err error)
+	// Follow is told of all attachments, after each change. It must not block. Nil: nobody has to be.
+	Follow func(all []attachments.Attachment)
 	// Attached returns when it is known behind which interface a pod is that the plugin has told of.
 	Attached func(context.Context)
 	// Changed is told whether plans may change, and since when.

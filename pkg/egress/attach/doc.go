@@ -5,6 +5,8 @@
 //	kubelet's Pods, or an informer ─┘ (labels)
 //	the runtime's list of plugins ─► pluginList, which keeps ours there, or says that it is missing
 //
+// Where pods get source ports of their own (package portblocks), a bound pod gets them before that sync.
+//
 // An [Attacher] keeps attachments in files (package attachments), so that a process that starts knows the pods of the one before. What it
 // needs of the node beside the State is a [Node], a list of functions. Package egress makes one Attacher, and says with
 // [Attacher.Problems] what keeps the plugin from doing its work.

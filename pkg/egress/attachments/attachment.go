@@ -44,8 +44,38 @@ type Attachment struct {
 	// Released is when the pod gave its addresses back; zero as long as it has them. EndpointSlices may name
 	// it for a while.
 	Released time.Time `json:"released,omitzero"`
+	// Ports are the source ports that the pod has of its egress IPs; nil as long as that is not decided, or where it is none of the node's
+	// business. BlockSize is the number of ports of the block that it was to get.
+	Ports     []Ports `json:"ports,omitempty"`
+	BlockSize int     `json:"blockSize,omitempty"`
+	// Recorded: it is written down, or was tried, that the pod has these no more.
+	Recorded bool `json:"recorded,omitempty"`
 	// Cleared: nothing in the kernel is for it any more, since it was released.
 	Cleared bool `json:"cleared,omitempty"`
+}
+
+// Ports are source ports that a pod has of an egress IP, with both ends.
+type Ports struct {
+	// IP is the pod's address of the IP family of the egress IP.
+	IP       netip.Addr `json:"ip"`
+	EgressIP netip.Addr `json:"egressIP"`
+	// Service is the one that the egress IP is of, namespace/name.
+	Service string `json:"service"`
+	First   uint16 `json:"first"`
+	Last    uint16 `json:"last"`
+	// Shared: other pods have them, too.
+	Shared bool      `json:"shared,omitempty"`
+	Since  time.Time `json:"since"`
+}
+
+// Block returns the source ports that a pod has alone, and of which egress IPs: the same of all of them. There are none if it shares.
+func (a Attachment) Block() (first, last uint16, of []netip.Addr) {
+	for _, p := range a.Ports {
+		if !p.Shared {
+			first, last, of = p.First, p.Last, append(of, p.EgressIP)
+		}
+	}
+	return first, last, of
 }
 
 const longestID = 200 // a file's name has at most 255 bytes

@@ -9,6 +9,8 @@
 //	                                      node process answers, also after a reboot; beside another socket than
 //	                                      the default one it is with the others
 //
+// An Attachment also has the source ports that the pod has of its egress IPs, for its life.
+//
 // ID is that of the pod's sandbox. A file appears as a whole or not at all. The node sets one that cannot be read
 // aside as ID.json.corrupt and reports it; nothing else fails for it.
 //

@@ -34,12 +34,12 @@ func Open(folder string) (*Store, error) {
 }
 
 // Put takes an attachment in the place of the one of the same container, and releases others that have one of its
-// addresses or interfaces: both are one pod's. The same again keeps its Since. After an error nothing has changed.
+// addresses or interfaces: both are one pod's. The same again keeps its Since and its Ports. After an error nothing has changed.
 func (s *Store) Put(a Attachment) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, is := s.byID[a.ContainerID]; is && known.Pod == a.Pod && slices.Equal(known.IPs, a.IPs) {
-		a.Since = known.Since
+		a.Since, a.Ports, a.BlockSize = known.Since, known.Ports, known.BlockSize
 	}
 	if err := s.save(a); err != nil {
 		return err

@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 const (
@@ -20,6 +22,9 @@ const (
 	// balancer: up to MostEgressIPs of each IP family, separated by commas, and each pod leaves from one of them; one if nothing is
 	// steered. A family that is not named has none then. Of Annotation only "false" counts beside it.
 	EgressIPAnnotation = "network.openshift.io/egress-ip"
+	// PortBlockAnnotation on a Service is the number of source ports in a block of its pods, in the place of that of
+	// proxyArguments.egress-snat-port-blocks; 0 for no blocks.
+	PortBlockAnnotation = "network.openshift.io/egress-port-block"
 	// MostEgressIPs is how many egress IPs of an IP family a Service may have.
 	MostEgressIPs = 16
 )
@@ -181,4 +186,48 @@ func (e egressIPs) choose(family v1.IPFamily, w wish) (chosen *candidate, reason
 		return chosen, plan.InvalidAnnotation, w.wrong
 	}
 	return chosen, "", ""
+}
+
+// portBlock is what a Service's PortBlockAnnotation says.
+type portBlock struct {
+	given bool
+	size  int
+	// wrong is what is wrong with it; then nothing is given.
+	wrong string
+}
+
+func portBlockOf(object *v1.Service) portBlock {
+	value, given := object.Annotations[PortBlockAnnotation]
+	if !given {
+		return portBlock{}
+	}
+	size, err := portblocks.ParseSize(value)
+	if err != nil {
+		return portBlock{wrong: fmt.Sprintf("annotation %s: %v", PortBlockAnnotation, err)}
+	}
+	return portBlock{given: true, size: size}
+}
+
+// PortBlock returns the number of source ports in a block of a Service's pods, if its annotation says it.
+func (s *State) PortBlock(service plan.Service) (size int, given bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	block := s.services[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}].block
+	return block.size, block.given
+}
+
+// WrongPortBlocks returns what is wrong with the PortBlockAnnotation of Services that claim egress IPs.
+func (s *State) WrongPortBlocks() map[plan.Service]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var wrong map[plan.Service]string
+	for name, svc := range s.services {
+		if svc.block.wrong != "" && svc.claims(netip.Addr.IsValid) {
+			if wrong == nil {
+				wrong = map[plan.Service]string{}
+			}
+			wrong[PlanName(name)] = svc.block.wrong
+		}
+	}
+	return wrong
 }

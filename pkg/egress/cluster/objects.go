@@ -29,6 +29,7 @@ type service struct {
 	// headless: EndpointSlices with the label for headless Services count for it, too.
 	headless bool
 	parts    map[v1.IPFamily]*part
+	block    portBlock
 }
 
 // part is what a Service takes part with in the plan of one family. It is not changed.
@@ -46,7 +47,7 @@ func (svc service) created() (at time.Time) {
 }
 
 func (svc service) equal(other service) bool {
-	return svc.uid == other.uid && svc.headless == other.headless && maps.EqualFunc(svc.parts, other.parts, (*part).equal)
+	return svc.uid == other.uid && svc.headless == other.headless && svc.block == other.block && maps.EqualFunc(svc.parts, other.parts, (*part).equal)
 }
 
 func (p *part) equal(o *part) bool {
@@ -78,7 +79,7 @@ func (c candidate) address() plan.Address {
 // the proxier's own view of them goes silent with the gate AllowServiceExternalIPs.
 func convertService(object *v1.Service, config Config) service {
 	svc := service{uid: object.UID}
-	svc.headless = isHeadless(object)
+	svc.headless, svc.block = isHeadless(object), portBlockOf(object)
 	if !takesPart(object) {
 		return svc
 	}

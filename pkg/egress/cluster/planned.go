@@ -18,12 +18,27 @@ func (s *State) Update(family v1.IPFamily) plan.Change {
 	return s.updatePlanner(family)
 }
 
-func (s *State) updatePlanner(family v1.IPFamily) plan.Change {
-	planner := s.planners[family]
+// Judge brings the plans of both families up to date. What that changes, the next Update of each returns as well.
+func (s *State) Judge() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, family := range Families {
+		s.surround(family)
+		s.planners[family].Judge()
+	}
+}
+
+// surround tells a planner its surroundings, if they are others.
+func (s *State) surround(family v1.IPFamily) {
 	if s.moved[family] {
 		s.moved[family] = false
-		planner.SetSurroundings(s.surroundings(family))
+		s.planners[family].SetSurroundings(s.surroundings(family))
 	}
+}
+
+func (s *State) updatePlanner(family v1.IPFamily) plan.Change {
+	planner := s.planners[family]
+	s.surround(family)
 	s.closeChoices(family, time.Now())
 	change := planner.Update()
 	s.pruneChoices(family, time.Now())
@@ -84,6 +99,13 @@ func (s *State) Homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]st
 		homes = s.planners[family].Homes()
 	}
 	return homes, revision
+}
+
+// Revision returns that of a family's plan: it grows with each change.
+func (s *State) Revision(family v1.IPFamily) uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.planners[family].Revision()
 }
 
 // Numbers counts what the plan has.

@@ -2,7 +2,8 @@
 // can use.
 //
 //	POST   /v1/attachments     a pod has addresses and is about to run: 200 with a [Decision] when the kernel holds its
-//	                           bindings, or it is certain that there are none
+//	                           bindings, or it is certain that there are none. If it has source ports, the plugin sets them in
+//	                           the pod before that runs
 //	DELETE /v1/attachments/ID  the pod gives its addresses back: 204 when its bindings and flows are gone
 //	GET    /v1/attachments/ID  200 with a Decision if the kernel holds what it says
 //	POST   /v1/gc              all sandboxes that there are: 204; the others have ended

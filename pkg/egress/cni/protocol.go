@@ -78,6 +78,25 @@ type Binding struct {
 	// Via is the node that has the egress IP; empty if the packets get it here. That node learns of the pod from an
 	// EndpointSlice, which comes after ADD, so that ADD cannot wait for it: it drops the pod's packets until then.
 	Via string `json:"via,omitempty"`
+	// Ports are the source ports of the egress IP that the pod alone has; nil if it shares. They are the same in all bindings that have
+	// some, and are to be net.ipv4.ip_local_port_range in the pod's network namespace before the pod runs.
+	Ports *Ports `json:"ports,omitempty"`
+}
+
+// Ports are source ports in a row, both ends included.
+type Ports struct {
+	First uint16 `json:"first"`
+	Last  uint16 `json:"last"`
+}
+
+// LocalPorts returns the source ports that a pod is to use; nil if any.
+func (d Decision) LocalPorts() *Ports {
+	for _, b := range d.Bindings {
+		if b.Ports != nil {
+			return b.Ports
+		}
+	}
+	return nil
 }
 
 // Decide returns the Decision for these bindings.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
 )
 
@@ -38,13 +39,16 @@ const (
 	failed verdict = "failed"
 )
 
-// Announcer tells all other nodes directly which addresses this node has, and hears what they tell: by UDP, from
+// Announcer tells all other nodes directly which addresses this node has, and which source ports its pods, and hears what they tell: by UDP, from
 // node to node, without the API server. doc.go has the protocol. At the end of the process nothing is said: a restart
 // moves nothing.
 type Announcer struct {
 	// Failing, if not nil, is told why this node does not announce anything directly, or does not believe others, and nil when that
 	// is over. It must not block, and not change after Run.
 	Failing func(err error)
+	// AsksBlocks: other nodes are asked for the source ports of their pods. Otherwise this node learns of them when they are told next.
+	// It must not change after Run.
+	AsksBlocks bool
 
 	port uint16
 	ring *Keyring
@@ -55,29 +59,41 @@ type Announcer struct {
 
 	// What follows is for the goroutine of Run.
 	exchange *exchange
-	tell     func(Event)
-	socket   *net.UDPConn // nil if it is not open
-	opened   netip.Addr   // the address that it has
-	trouble  complaint
+	// voices are about addresses, which is what exchange is of, and about blocks.
+	voices  [topics]*voice
+	tell    func(Event)
+	socket  *net.UDPConn // nil if it is not open
+	opened  netip.Addr   // the address that it has
+	trouble complaint
 	// closed is why the port is not open, unsaid why what there is to say is not said, refused why others are not believed; nil
 	// for none of it. failing is what Failing was told last.
 	closed, unsaid, refused, failing error
+	// untold: the log says that blocks are not said.
+	untold bool
 	// owner is who has the port, as it was found at a time.
 	owner   string
 	ownerAt time.Time
 	// known are the keys that the other nodes were greeted with last.
 	known Keys
-	// saidAt is when something new was said. It was repeated so often, and is again at repeatAt.
-	saidAt, repeatAt time.Time
-	repeated         int
 	// warned: the log says that somebody has other keys than these.
 	warned bool
 
-	mu     sync.Mutex
-	said   Statement
-	self   netip.Addr
-	others map[string]netip.Addr
-	counts map[string]uint64
+	mu   sync.Mutex
+	said Statement
+	// blocks are those of this node's pods, as of a revision.
+	blocks   []kernel.Block
+	revision uint64
+	self     netip.Addr
+	others   map[string]netip.Addr
+	counts   map[string]uint64
+}
+
+// voice is what this node says about a topic.
+type voice struct {
+	*exchange
+	// saidAt is when something new was said. It was repeated so often, and is again at repeatAt.
+	saidAt, repeatAt time.Time
+	repeated         int
 }
 
 // packet is what came from an address; an error if the socket fails.
@@ -92,9 +108,13 @@ type packet struct {
 // it says nothing and believes nobody.
 func NewAnnouncer(nodeName string, port uint16, ring *Keyring) *Announcer {
 	a := &Announcer{
-		port: port, ring: ring, keys: ring.For("announcements"), exchange: newExchange(nodeName, random),
+		port: port, ring: ring, keys: ring.For("announcements"),
 		wake: make(chan struct{}, 1), received: make(chan packet, 1024), counts: map[string]uint64{},
 	}
+	for about := range a.voices {
+		a.voices[about] = &voice{exchange: newExchange(topic(about), nodeName, random)}
+	}
+	a.exchange = a.voices[ofAddresses].exchange
 	for _, v := range []verdict{sent, failed, accepted, outdated, foreign, unauthenticated, unreadable} {
 		a.counts[string(v)] = 0
 	}
@@ -110,6 +130,12 @@ func random() uint64 {
 
 // SetAnnounced says what to announce. The Statement must not be changed any more. It does not wait.
 func (a *Announcer) SetAnnounced(s Statement) { a.change(func() { a.said = s }) }
+
+// SetAssigned says which source ports this node's pods have; the revision grows each time that this is something else. The list must not
+// be changed any more. It does not wait.
+func (a *Announcer) SetAssigned(revision uint64, blocks []kernel.Block) {
+	a.change(func() { a.revision, a.blocks = revision, blocks })
+}
 
 // SetNodes says which addresses this node and the others have, to send from and to. The map must not be changed any
 // more. It does not wait.
@@ -176,14 +202,20 @@ func (a *Announcer) Run(ctx context.Context, tell func(Event)) {
 }
 
 // dueAt is when there is something to do because of what was received; zero for never.
-func (a *Announcer) dueAt() time.Time { return Earlier(a.exchange.remindAt, a.exchange.judgeAt) }
+func (a *Announcer) dueAt() (at time.Time) {
+	for _, v := range a.voices {
+		at = Earlier(at, v.remindAt)
+	}
+	return Earlier(at, a.exchange.judgeAt)
+}
 
 // step does what is due, and returns when there is something to do again; zero for never.
 func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	a.mu.Lock()
-	said, self, others := a.said, a.self, a.others
+	said, held, revision, self, others := a.said, a.blocks, a.revision, a.self, a.others
 	a.mu.Unlock()
 	strangers := a.exchange.setPeers(others)
+	a.voices[ofBlocks].setPeers(others) // the same ones
 	if a.socket == nil || a.opened != self {
 		if !self.IsValid() {
 			return time.Time{}
@@ -204,15 +236,22 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 		a.exchange.forgive()
 	}
 	a.known = keys
-	for _, name := range strangers {
-		a.send(ctx, a.exchange.greet(name, now), name)
-	}
-	for name, questions := range a.exchange.remind(now) {
-		a.send(ctx, questions, name)
+	for _, v := range a.voices {
+		for _, name := range strangers {
+			if v.about != ofBlocks || a.AsksBlocks || v.said != nil {
+				a.send(ctx, v.greet(name, now), name)
+			}
+		}
+		for name, questions := range v.remind(now) {
+			a.send(ctx, questions, name)
+		}
 	}
 	a.judge(now)
-	a.sayOrRepeat(ctx, said, now)
-	return Earlier(a.repeatAt, a.dueAt())
+	tooLong := a.sayOrRepeat(ctx, a.voices[ofAddresses], now, said)
+	a.setUnsaid(ctx, tooLong, len(said.Addresses))
+	tooLong = a.sayOrRepeat(ctx, a.voices[ofBlocks], now, Statement{Revision: revision}, held...)
+	a.setUntold(ctx, tooLong, len(held))
+	return Earlier(Earlier(a.voices[0].repeatAt, a.voices[1].repeatAt), a.dueAt())
 }
 
 // judge finds out whether others are believed.
@@ -221,27 +260,27 @@ func (a *Announcer) judge(now time.Time) {
 	a.tellFailing()
 }
 
-// sayOrRepeat tells all others what is new, or that what was said still holds, if that is due.
-func (a *Announcer) sayOrRepeat(ctx context.Context, said Statement, now time.Time) {
-	news, err := a.exchange.say(said)
-	a.setUnsaid(ctx, err, len(said.Addresses))
+// sayOrRepeat tells all others what is new, or that what was said still holds, if that is due. It returns why it is not said.
+func (a *Announcer) sayOrRepeat(ctx context.Context, v *voice, now time.Time, said Statement, of ...kernel.Block) error {
+	news, err := v.say(said, of...)
 	switch {
 	case news != nil:
-		a.saidAt, a.repeated = now, 0
-		a.send(ctx, news, a.exchange.names()...)
-	case a.exchange.said == nil:
-		a.repeatAt = time.Time{}
-		return
-	case !now.Before(a.repeatAt):
-		a.repeated++
-		a.send(ctx, a.exchange.repeat(), a.exchange.names()...)
+		v.saidAt, v.repeated = now, 0
+		a.send(ctx, news, v.names()...)
+	case v.said == nil:
+		v.repeatAt = time.Time{}
+		return err
+	case !now.Before(v.repeatAt):
+		v.repeated++
+		a.send(ctx, v.repeat(), v.names()...)
 	default:
-		return
+		return err
 	}
-	a.repeatAt = now.Add(wait.Jitter(renewal, renewalJitter))
-	if a.repeated < len(repeats) {
-		a.repeatAt = a.saidAt.Add(repeats[a.repeated])
+	v.repeatAt = now.Add(wait.Jitter(renewal, renewalJitter))
+	if v.repeated < len(repeats) {
+		v.repeatAt = v.saidAt.Add(repeats[v.repeated])
 	}
+	return err
 }
 
 // setUnsaid notes why what there is to say is not said, or with nil that it is.
@@ -255,6 +294,15 @@ func (a *Announcer) setUnsaid(ctx context.Context, err error, addresses int) {
 	}
 	a.unsaid = err
 	a.tellFailing()
+}
+
+// setUntold notes why it is not said which source ports this node's pods have, or with nil that it is.
+func (a *Announcer) setUntold(ctx context.Context, err error, blocks int) {
+	if err != nil && !a.untold {
+		klog.FromContext(ctx).Error(err, "The blocks of source ports of this node's pods are not announced to the other nodes directly, so these learn of changes from its Lease alone; bring some pods to other nodes",
+			"blocks", blocks)
+	}
+	a.untold = err != nil
 }
 
 // tellFailing tells why nothing is announced, or believed, if that has changed.
@@ -363,12 +411,17 @@ func (a *Announcer) hear(ctx context.Context, p packet) verdict {
 	case p.from.Port() != a.port: // another program on that node
 		return foreign
 	}
-	answers, said, v := a.exchange.receive(d, from, now)
+	x := a.voices[d.about].exchange
+	answers, said, v := x.receive(d, from, now)
 	if v == accepted {
 		a.exchange.accept(d.node, now)
 	}
 	a.send(ctx, answers, d.node)
-	if said != nil {
+	switch {
+	case said == nil:
+	case d.about == ofBlocks:
+		a.tell(Assigned{said.Node, x.peers[d.node].blocks, said.Revision, Announcement})
+	default:
 		a.tell(*said)
 	}
 	return v

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"net/netip"
 	"slices"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // datagram is what nodes send each other. On the wire it is, with all numbers in network byte order:
@@ -15,14 +18,18 @@ import (
 //	"OEA"                     3 bytes
 //	version                   1 byte; 1
 //	signed                    1 byte; 1: a signature follows. Versions that sent 0 are not believed
-//	kind                      1 byte
+//	kind                      1 byte; 1 to 3 about addresses, 4 to 6 about blocks, in this order. Versions that do not know the latter
+//	                          do not read these, and understand the former
 //	session, sequence, revision, nonce    8 bytes each
 //	part, parts               2 bytes each
 //	node                      1 byte, its length, and the name
-//	addresses                 each 1 byte, 4 or 6, the address, and the epoch as a varint
+//	addresses                 each 1 byte, 4 or 6, the address, and the epoch as a varint; or
+//	blocks                    each 1 byte, 4 or 6, the pod's address, the egress IP, the first port in 2 bytes, and the binary logarithm
+//	                          of the number of ports in 1 byte
 //	signature                 32 bytes: HMAC-SHA256 of everything in front of it
 type datagram struct {
-	kind kind
+	about topic
+	kind  kind
 	// node is the name of the sender.
 	node string
 	// session is a random number that a process has for its life, sequence grows with each round of
@@ -35,7 +42,17 @@ type datagram struct {
 	// part of parts: a statement needs several datagrams if it has many addresses.
 	part, parts uint16
 	addresses   map[netip.Addr]uint64
+	blocks      []kernel.Block
 }
+
+// topic is what datagrams are about. What nodes say of one says nothing of another.
+type topic byte
+
+const (
+	ofAddresses topic = 0 // which ones a node has
+	ofBlocks    topic = 1 // which source ports of egress IPs its pods have
+	topics            = 2
+)
 
 // kind is a kind of [datagram].
 type kind byte
@@ -44,6 +61,7 @@ const (
 	question  kind = 1 // for a statement
 	heartbeat kind = 2 // says that the statement of a revision still holds
 	statement kind = 3 // has a part of a statement
+	kinds          = 3
 )
 
 const (
@@ -66,21 +84,28 @@ var errTooLong = fmt.Errorf("they do not fit into %d datagrams of %d bytes, the 
 // encode returns the datagram as it is sent. There must be a key.
 func (d datagram) encode(keys Keys) []byte {
 	b := append(make([]byte, 0, largestDatagram), magic...)
-	b = append(b, protocolVersion, signed, byte(d.kind))
+	b = append(b, protocolVersion, signed, byte(d.kind)+kinds*byte(d.about))
 	for _, n := range []uint64{d.session, d.sequence, d.revision, d.nonce} {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, d.part), d.parts)
 	b = append(append(b, byte(len(d.node))), d.node...)
 	for _, ip := range slices.SortedFunc(maps.Keys(d.addresses), netip.Addr.Compare) {
-		family := byte(6)
-		if ip.Is4() {
-			family = 4
-		}
-		b = append(append(b, family), ip.AsSlice()...)
+		b = append(append(b, familyOf(ip)), ip.AsSlice()...)
 		b = binary.AppendUvarint(b, d.addresses[ip])
 	}
+	for _, block := range d.blocks {
+		b = append(append(append(b, familyOf(block.Pod)), block.Pod.AsSlice()...), block.EgressIP.AsSlice()...)
+		b = append(binary.BigEndian.AppendUint16(b, block.Ports.First), byte(bits.Len16(block.Ports.Last-block.Ports.First)))
+	}
 	return keys.sign(b)
+}
+
+func familyOf(ip netip.Addr) byte {
+	if ip.Is4() {
+		return 4
+	}
+	return 6
 }
 
 // decode reads a datagram that is signed with one of the keys. It is errUnreadable or errUnauthenticated otherwise.
@@ -98,7 +123,11 @@ func decode(b []byte, keys Keys) (datagram, error) {
 	if len(b) < fixedLength {
 		return datagram{}, errUnreadable
 	}
-	d := datagram{kind: kind(b[len(magic)+2])}
+	sent := b[len(magic)+2] - 1 // the least is 1; 0 becomes too large
+	d := datagram{about: topic(sent / kinds), kind: kind(sent%kinds + 1)}
+	if d.about >= topics {
+		return datagram{}, errUnreadable
+	}
 	b = b[len(magic)+3:]
 	for _, n := range []*uint64{&d.session, &d.sequence, &d.revision, &d.nonce} {
 		*n, b = binary.BigEndian.Uint64(b), b[8:]
@@ -109,7 +138,12 @@ func decode(b []byte, keys Keys) (datagram, error) {
 		return datagram{}, errUnreadable
 	}
 	d.node = string(b[:length])
-	if d.addresses, err = decodeAddresses(b[length:]); err != nil {
+	if b = b[length:]; d.about == ofBlocks {
+		d.blocks, err = decodeBlocks(b)
+	} else {
+		d.addresses, err = decodeAddresses(b)
+	}
+	if err != nil {
 		return datagram{}, err
 	}
 	return d, d.check()
@@ -136,13 +170,35 @@ func decodeAddresses(b []byte) (map[netip.Addr]uint64, error) {
 	return addresses, nil
 }
 
+func decodeBlocks(b []byte) (list []kernel.Block, err error) {
+	for len(b) > 0 {
+		length := 16
+		if b[0] == 4 {
+			length = 4
+		}
+		if b[0] != 4 && b[0] != 6 || len(b) < 1+2*length+3 {
+			return nil, errUnreadable
+		}
+		pod, _ := netip.AddrFromSlice(b[1 : 1+length]) // these lengths never fail
+		egressIP, _ := netip.AddrFromSlice(b[1+length : 1+2*length])
+		b = b[1+2*length:]
+		first, size := binary.BigEndian.Uint16(b), b[2]
+		block := kernel.Block{Pod: pod, EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 1<<(size%16) - 1}}
+		if size >= 16 || first%(1<<size) != 0 || pod.Is4In6() || egressIP.Is4In6() {
+			return nil, errUnreadable
+		}
+		list, b = append(list, block), b[3:]
+	}
+	return list, nil
+}
+
 // check returns errUnreadable if no node sends such a datagram.
 func (d datagram) check() error {
 	switch {
 	case d.node == "" || d.revision > maxRevision:
-	case d.kind == question && d.nonce != 0 && len(d.addresses) == 0:
+	case d.kind == question && d.nonce != 0 && len(d.addresses)+len(d.blocks) == 0:
 		return nil
-	case d.kind == heartbeat && len(d.addresses) == 0:
+	case d.kind == heartbeat && len(d.addresses)+len(d.blocks) == 0:
 		return nil
 	case d.kind == statement && d.part < d.parts && d.parts <= mostParts:
 		return nil
@@ -150,17 +206,26 @@ func (d datagram) check() error {
 	return errUnreadable
 }
 
-// split returns the datagrams that have a statement: like d, with a part of it in each. There may be more than mostParts.
-func (d datagram) split(s Statement) (list []datagram) {
+// split returns the datagrams that have a statement, of addresses or of blocks: like d, with a part of it in each. There may be more
+// than mostParts.
+func (d datagram) split(s Statement, of ...kernel.Block) (list []datagram) {
 	d.kind, d.revision = statement, s.Revision
-	room := 0
+	room, whole := 0, largestDatagram-fixedLength-len(d.node)-sha256.Size
 	for _, ip := range slices.SortedFunc(maps.Keys(s.Addresses), netip.Addr.Compare) {
 		needs := 1 + len(ip.AsSlice()) + len(binary.AppendUvarint(nil, s.Addresses[ip]))
 		if room -= needs; len(list) == 0 || room < 0 {
 			d.addresses = map[netip.Addr]uint64{}
-			list, room = append(list, d), largestDatagram-fixedLength-len(d.node)-sha256.Size-needs
+			list, room = append(list, d), whole-needs
 		}
 		d.addresses[ip] = s.Addresses[ip]
+	}
+	for _, block := range of {
+		needs := 1 + 2*len(block.Pod.AsSlice()) + 3
+		if room -= needs; len(list) == 0 || room < 0 {
+			d.blocks = nil
+			list, room = append(list, d), whole-needs
+		}
+		list[len(list)-1].blocks = append(list[len(list)-1].blocks, block)
 	}
 	if len(list) == 0 {
 		list = []datagram{d}

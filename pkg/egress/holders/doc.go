@@ -20,6 +20,7 @@
 //	    network.openshift.io/egress-addresses-revision: "17"
 //	    network.openshift.io/egress-choices: '{"shop/web": {"10.128.0.11": "203.0.113.10"}}'
 //	    network.openshift.io/egress-configuration: '{"cluster-cidr": ["10.128.0.0/14"]}'
+//	    network.openshift.io/egress-port-blocks-assigned: '[{"pod": {"name": "web-0", …}, "ports": {"first": 1024, "last": 1535}, …}]'
 //
 // The epoch of an address grows each time a node gets it: it is higher by one than all that other nodes announce, in
 // either way, and than that of a holder that is lost. A process that starts keeps the epoch that its node's Lease
@@ -28,7 +29,9 @@
 // the Lease alone. A node with choices has a Lease also without an address, and writes it again when somebody deletes or changes it. What a node has
 // chosen counts until it says something else, or its Node and its Lease are gone. It counts for endpoints that name this node alone, and only if it is one
 // of their Service's egress IPs. The configuration has the proxyArguments that the cluster's plan
-// depends on; 'kubectl egress' makes the plan with them.
+// depends on; 'kubectl egress' makes the plan with them. Which source ports the node's pods have (package portblocks) has a revision of its
+// own, is written once in a second at most, and needs no address either. The Leases in which nodes claim blocks of ports are in the same
+// namespace, and are no node's.
 //
 // # Direct announcements
 //
@@ -38,6 +41,10 @@
 //	statement   the node's addresses with their epochs, and the revision; in parts, if they are many
 //	heartbeat   the revision still holds
 //	question    please answer with your statement, and with this random number (the nonce)
+//
+// The same three are sent about the source ports of the node's pods, as another topic with kinds, questions and sequences of its own: an
+// older version does not read these, and understands all else as before. Where no pod has any, nothing is sent about them, and a node that
+// gives none asks nobody.
 //
 // A node sends its statement to all others when it has changed. After 20, 100, 500 and 2000 ms, and then every 9 s,
 // it sends a heartbeat. Whoever does not have the revision of a heartbeat asks. A node that starts, or finds a new

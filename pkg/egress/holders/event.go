@@ -57,6 +57,15 @@ type Chosen struct {
 	Choices map[string]map[netip.Addr]netip.Addr
 }
 
+// Assigned says which source ports a node's pods have of egress IPs, all of them, in its Lease or directly. Direct announcements are told
+// each time that they are heard; the list is the same one then. It must not be changed. A Directory has no use for it.
+type Assigned struct {
+	Node     string
+	Blocks   []kernel.Block
+	Revision uint64
+	Source   Source
+}
+
 // LeasesKnown says that the Leases that there were at the start have been told. Before that this node's
 // addresses have no epochs.
 type LeasesKnown struct{}
@@ -155,6 +164,8 @@ func (e LeaseDeleted) apply(d *Directory) {
 }
 
 func (Chosen) apply(*Directory) {}
+
+func (Assigned) apply(*Directory) {}
 
 func (LeasesKnown) apply(d *Directory) {
 	d.leasesKnown = true

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // askAgain is how long an answer may take before the same is asked again.
@@ -17,6 +19,7 @@ var reminders = []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 7
 // exchange is what this node has said to the others, and they to it, directly. It decides which datagrams count.
 // doc.go has the protocol. It is for one goroutine at a time.
 type exchange struct {
+	about   topic
 	node    string
 	session uint64
 	// random returns a random number other than 0.
@@ -24,7 +27,9 @@ type exchange struct {
 	sequence uint64
 	// said is what this node says; nil as long as that is nothing. unsaid is what it does not say, because that is too long.
 	said, unsaid *Statement
-	peers        map[string]*peer
+	// blocks are those of what this node says.
+	blocks []kernel.Block
+	peers  map[string]*peer
 	// at has their names by their addresses.
 	at map[netip.Addr]string
 	// remindAt is when the next of them has to be asked again; zero for never.
@@ -43,6 +48,8 @@ type peer struct {
 	session, sequence uint64
 	// said is what it says. It is never changed, but replaced.
 	said Statement
+	// blocks are those of what it says. They are never changed, but replaced.
+	blocks []kernel.Block
 	// nonce is that of a question which is not answered yet; 0 if there is none. askedAt is when it was
 	// asked last.
 	nonce   uint64
@@ -77,8 +84,8 @@ const (
 	unreadable verdict = "unreadable"
 )
 
-func newExchange(node string, random func() uint64) *exchange {
-	return &exchange{node: node, session: random(), random: random, peers: map[string]*peer{}}
+func newExchange(about topic, node string, random func() uint64) *exchange {
+	return &exchange{about: about, node: node, session: random(), random: random, peers: map[string]*peer{}}
 }
 
 // setPeers takes the addresses of the other nodes, and returns the names of those that are new or have
@@ -105,15 +112,17 @@ func (x *exchange) setPeers(addresses map[string]netip.Addr) (strangers []string
 // say takes what this node says from now on, and returns the datagrams for all others; none if that is what
 // it says already. A node that has never had anything to say says nothing. Of a statement that is too long nothing is said: a
 // part of it would say that this node has not the other addresses. It is errTooLong, each time.
-func (x *exchange) say(s Statement) ([]datagram, error) {
+func (x *exchange) say(s Statement, blocks ...kernel.Block) ([]datagram, error) {
+	same := slices.Equal(x.blocks, blocks)
 	switch {
-	case x.unsaid != nil && x.unsaid.equal(s):
+	case x.unsaid != nil && x.unsaid.equal(s) && same:
 		return nil, errTooLong
-	case x.said == nil && x.unsaid == nil && len(s.Addresses) == 0, x.said != nil && x.said.equal(s):
+	case x.said == nil && x.unsaid == nil && len(s.Addresses)+len(blocks) == 0, x.said != nil && x.said.equal(s) && same:
 		return nil, nil
 	}
 	x.sequence++
-	datagrams := x.datagram(0).split(s)
+	x.blocks = blocks
+	datagrams := x.datagram(0).split(s, blocks...)
 	if len(datagrams) > mostParts {
 		x.said, x.unsaid = nil, &s
 		return nil, errTooLong
@@ -139,7 +148,7 @@ func (x *exchange) greet(name string, now time.Time) []datagram {
 }
 
 func (x *exchange) datagram(kind kind) datagram {
-	return datagram{kind: kind, node: x.node, session: x.session, sequence: x.sequence}
+	return datagram{about: x.about, kind: kind, node: x.node, session: x.session, sequence: x.sequence}
 }
 
 // ask returns a question to a node for what it says, unless it was asked a moment ago.
@@ -199,7 +208,7 @@ func (x *exchange) answer(nonce uint64) []datagram {
 	}
 	d := x.datagram(0)
 	d.nonce = nonce
-	return d.split(*x.said)
+	return d.split(*x.said, x.blocks...)
 }
 
 // continues tells whether a datagram has a part of the statement whose parts are being gathered.
@@ -257,8 +266,10 @@ func (x *exchange) take(p *peer, d datagram, now time.Time) ([]datagram, *Announ
 		p.session, p.sequence, p.nonce = d.session, max(p.sequence, d.sequence), 0
 	}
 	p.said = Statement{Addresses: map[netip.Addr]uint64{}, Revision: d.revision}
-	for _, part := range p.parts {
-		maps.Copy(p.said.Addresses, part.addresses)
+	p.blocks = nil
+	for _, i := range slices.Sorted(maps.Keys(p.parts)) {
+		maps.Copy(p.said.Addresses, p.parts[i].addresses)
+		p.blocks = append(p.blocks, p.parts[i].blocks...)
 	}
 	p.parts = nil
 	return nil, p.announced(d.node), accepted

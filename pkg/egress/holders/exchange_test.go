@@ -43,7 +43,7 @@ var lastRandom uint64
 // restart makes a node a new process, which takes some time.
 func (k *talk) restart(name string) {
 	k.now = k.now.Add(time.Second)
-	k.nodes[name] = newExchange(name, func() uint64 { lastRandom++; return lastRandom })
+	k.nodes[name] = newExchange(ofAddresses, name, func() uint64 { lastRandom++; return lastRandom })
 	for _, stranger := range k.nodes[name].setPeers(v4) {
 		k.carry(name, k.nodes[name].greet(stranger, k.now), stranger)
 	}
@@ -354,7 +354,7 @@ func TestExchange_Liars(t *testing.T) {
 func TestExchange_AsksOnce(t *testing.T) {
 	k := newTalk(t)
 	k.restart("node-a")
-	k.nodes[me] = newExchange(me, func() uint64 { return 1 })
+	k.nodes[me] = newExchange(ofAddresses, me, func() uint64 { return 1 })
 	k.nodes[me].setPeers(v4)
 	asked := 0
 	for _, d := range k.mustSay("node-a", many(1)) {
@@ -447,7 +447,7 @@ func TestExchange_EndlessParts(t *testing.T) {
 }
 
 func TestExchange_SetPeers(t *testing.T) {
-	x := newExchange(me, func() uint64 { return 1 })
+	x := newExchange(ofAddresses, me, func() uint64 { return 1 })
 	got := x.setPeers(v4)
 	slices.Sort(got)
 	if want := []string{"node-a", "node-c", "node-d"}; !slices.Equal(got, want) {

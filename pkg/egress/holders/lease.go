@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 // Annotation of a node's Lease has the addresses that the node has, as a JSON object:
@@ -136,8 +138,15 @@ type announcement struct {
 	Statement
 	// choices are those of [Chosen].
 	choices map[string]map[netip.Addr]netip.Addr
-	// configuration is that of [Leases].
+	// configuration is that of [Leases], assigned that of SetAssigned.
 	configuration string
+	assigned      assigned
+}
+
+// assigned are the source ports of a node's pods, as [portblocks.AssignedAnnotation] has them, in a revision.
+type assigned struct {
+	text     string
+	revision uint64
 }
 
 // lease returns the Lease, renewed at a time. Only a new Lease gets an owner: clusters that protect this
@@ -161,7 +170,7 @@ func (a announcement) lease(namespace string, now time.Time) *coordinationv1.Lea
 // patch returns what makes an existing Lease the same, but for its owner, as a JSON merge patch.
 func (a announcement) patch(now time.Time) ([]byte, error) {
 	lease := a.lease("", now)
-	annotations := map[string]any{ConfigurationAnnotation: nil, ChoicesAnnotation: nil} // which removes them
+	annotations := map[string]any{ConfigurationAnnotation: nil, ChoicesAnnotation: nil, portblocks.AssignedAnnotation: nil, portblocks.AssignedRevisionAnnotation: nil} // which removes them
 	for key, text := range lease.Annotations {
 		annotations[key] = text
 	}
@@ -181,6 +190,10 @@ func (a announcement) annotations() map[string]string {
 	if len(a.choices) > 0 {
 		text, _ := json.Marshal(a.choices)
 		annotations[ChoicesAnnotation] = string(text)
+	}
+	if a.assigned.text != "" {
+		annotations[portblocks.AssignedAnnotation] = a.assigned.text
+		annotations[portblocks.AssignedRevisionAnnotation] = strconv.FormatUint(a.assigned.revision, 10)
 	}
 	if a.configuration != "" {
 		annotations[ConfigurationAnnotation] = a.configuration

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -23,6 +24,8 @@ type Leases struct {
 	// Failing, if not nil, is told why the Leases cannot be read, or this node's not be written, and nil when
 	// that is over. It must not block.
 	Failing func(what Access, err error)
+	// Claims is told of the Leases in which nodes claim blocks of source ports; deleted: there is none any more.
+	Claims func(lease *coordinationv1.Lease, deleted bool)
 }
 
 // Access is a use of Leases.

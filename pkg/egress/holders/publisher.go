@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 const (
@@ -21,9 +23,12 @@ const (
 	firstRetry = 500 * time.Millisecond
 	// patience bounds a single request.
 	patience = 5 * time.Second
+	// assignedPause is how long after a write the next one waits that has other source ports of pods alone. All nodes read it, and pods may
+	// start and end all the time. Nodes are told directly besides.
+	assignedPause = time.Second
 )
 
-// Publisher announces this node's addresses in its Lease, and what it has chosen for its pods: at once when that changes, and again every
+// Publisher announces this node's addresses in its Lease, and what it has chosen for its pods, also which source ports: at once when that changes, and again every
 // so often as long as there are addresses. A node that never has anything to say has no Lease, and a Lease without addresses is
 // not renewed. At the end of the process the Lease stays: a restart moves nothing.
 type Publisher struct {
@@ -36,6 +41,11 @@ type Publisher struct {
 
 	mu     sync.Mutex
 	wanted *announcement // nil as long as nobody has said anything
+	// assigned is what SetAssigned was told, wroteAt when the last write began, and later wakes for what waits for its pause; nil if
+	// nothing does.
+	assigned assigned
+	wroteAt  time.Time
+	later    *time.Timer
 }
 
 // NewPublisher returns the Publisher of a node.
@@ -52,11 +62,42 @@ func newRetry() wait.Backoff {
 func (p *Publisher) SetPublished(statement Statement, choices map[string]map[netip.Addr]netip.Addr, nodeUID types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wanted != nil && p.wanted.uid == nodeUID && p.wanted.equal(statement) && maps.EqualFunc(p.wanted.choices, choices, maps.Equal) {
+	before := p.wanted
+	same := before != nil && before.uid == nodeUID && maps.Equal(before.Addresses, statement.Addresses) && maps.EqualFunc(before.choices, choices, maps.Equal)
+	if same && before.Revision == statement.Revision && before.assigned.text == p.assigned.text {
 		return
 	}
-	p.wanted = &announcement{p.node, nodeUID, statement, choices, p.leases.Configuration}
+	p.wanted = &announcement{p.node, nodeUID, statement, choices, p.leases.Configuration, p.assigned}
+	if same && before.Revision == statement.Revision {
+		p.wakeLater()
+		return
+	}
 	p.wakeUp()
+}
+
+// SetAssigned says which source ports this node's pods have, as [portblocks.AssignedAnnotation] has it, empty for nothing, and the revision
+// of that. It is announced with the next SetPublished.
+func (p *Publisher) SetAssigned(text string, revision uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.assigned = assigned{text, revision}
+}
+
+// wakeLater is wakeUp after a pause. The lock must be held.
+func (p *Publisher) wakeLater() {
+	pause := time.Until(p.wroteAt.Add(assignedPause))
+	switch {
+	case p.later != nil: // it comes
+	case pause <= 0:
+		p.wakeUp()
+	default:
+		p.later = time.AfterFunc(pause, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.later = nil
+			p.wakeUp()
+		})
+	}
 }
 
 // Rewrite has the Lease written again: somebody else has deleted or changed it.
@@ -100,6 +141,7 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 	logger := klog.FromContext(ctx)
 	p.mu.Lock()
 	wanted := *p.wanted
+	p.wroteAt = time.Now()
 	p.mu.Unlock()
 	if err := p.write(ctx, wanted); err != nil {
 		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.isNew(err) {
@@ -132,7 +174,7 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 		return err
 	}
 	_, err = leases.Patch(ctx, p.node, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) && len(wanted.Addresses)+len(wanted.choices) == 0 {
+	if apierrors.IsNotFound(err) && len(wanted.Addresses)+len(wanted.choices)+len(wanted.assigned.text) == 0 {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
@@ -156,7 +198,7 @@ func (l Leases) Withdraw(ctx context.Context, node string) error {
 	}
 	for _, lease := range list.Items {
 		said, _ := readLease(&lease) // what cannot be read goes as well
-		if text := lease.Annotations[Annotation]; lease.Name != node || (text == "" || text == "{}") && lease.Annotations[ChoicesAnnotation] == "" {
+		if text := lease.Annotations[Annotation]; lease.Name != node || (text == "" || text == "{}") && lease.Annotations[ChoicesAnnotation] == "" && lease.Annotations[portblocks.AssignedAnnotation] == "" {
 			continue
 		}
 		patch, err := announcement{node: node, Statement: Statement{Revision: nextRevision(0, said.Revision)}}.patch(time.Now())

@@ -31,7 +31,7 @@ func TestExchange_Refused(t *testing.T) {
 		"the node gets other key": {[]string{"node-b"}, nil, 102, ""},
 		"the node is deleted":     {[]string{"node-b"}, nil, 103, ""},
 	} {
-		x := newExchange("node-a", func() uint64 { return 1 })
+		x := newExchange(ofAddresses, "node-a", func() uint64 { return 1 })
 		x.setPeers(others)
 		var got error
 		for second := range test.until + 1 {

@@ -3,7 +3,9 @@ package holders
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -13,12 +15,15 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Watch tells what nodes announce in Leases, and what becomes of it, until ctx ends. It tells from several
 // goroutines, and waits for tell. Failures are logged and tried again.
 func (l Leases) Watch(ctx context.Context, tell func(Event)) {
-	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]string{}, chosen: map[string]string{}}
+	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]string{}, chosen: map[string]string{}, assigned: map[string]string{}}
 	informer := cache.NewSharedIndexInformer(w, &coordinationv1.Lease{}, 0, nil)
 	// These fail for a running informer only.
 	_ = informer.SetTransform(stripLease)
@@ -46,8 +51,11 @@ func stripLease(object any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name, UID: lease.UID, ResourceVersion: lease.ResourceVersion},
 		Spec:       coordinationv1.LeaseSpec{RenewTime: lease.Spec.RenewTime},
 	}
-	for _, key := range []string{Annotation, RevisionAnnotation, ChoicesAnnotation} {
+	for _, key := range []string{Annotation, RevisionAnnotation, ChoicesAnnotation, portblocks.Annotation, portblocks.AssignedAnnotation, portblocks.AssignedRevisionAnnotation} {
 		if text, given := lease.Annotations[key]; given {
+			if key == portblocks.AssignedAnnotation {
+				text = portblocks.WithoutNames(text)
+			}
 			metav1.SetMetaDataAnnotation(&stripped.ObjectMeta, key, text)
 		}
 	}
@@ -66,6 +74,8 @@ type leaseWatch struct {
 	wrong map[string]string
 	// chosen is what was told of Leases' choices, by name, as it was written.
 	chosen map[string]string
+	// assigned is the same of the source ports of pods.
+	assigned map[string]string
 }
 
 var (
@@ -130,7 +140,12 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 }
 
 func (w *leaseWatch) set(lease *coordinationv1.Lease) {
+	if _, is := portblocks.EgressIPOf(lease.Name); is {
+		w.setClaims(lease, false)
+		return
+	}
 	e, err := Announcing(lease)
+	err = errors.Join(err, w.setAssigned(lease))
 	text := lease.Annotations[ChoicesAnnotation]
 	if text == w.chosen[lease.Name] {
 		w.logWrong(lease.Name, err)
@@ -143,6 +158,46 @@ func (w *leaseWatch) set(lease *coordinationv1.Lease) {
 	if w.chosen[lease.Name] = text; choices != nil || text == "" { // what cannot be read takes nothing back
 		w.tell(Chosen{lease.Name, choices})
 	}
+}
+
+// setClaims tells of a Lease in which nodes claim blocks of source ports.
+func (w *leaseWatch) setClaims(lease *coordinationv1.Lease, deleted bool) {
+	if w.leases.Claims != nil {
+		w.leases.Claims(lease, deleted)
+	}
+}
+
+// setAssigned tells of the source ports of a node's pods if a Lease says something new of them.
+func (w *leaseWatch) setAssigned(lease *coordinationv1.Lease) error {
+	now := lease.Annotations[portblocks.AssignedRevisionAnnotation] + " " + lease.Annotations[portblocks.AssignedAnnotation]
+	if before, known := w.assigned[lease.Name]; now == before || !known && now == " " {
+		return nil
+	}
+	w.assigned[lease.Name] = now
+	blocks, revision, err := Assigning(lease)
+	w.tell(Assigned{lease.Name, blocks, revision, Lease})
+	return err
+}
+
+// Assigning returns the blocks of source ports that a Lease says its node's pods to have, and the revision of that, without what is wrong
+// with it.
+func Assigning(lease *coordinationv1.Lease) (blocks []kernel.Block, revision uint64, err error) {
+	text := lease.Annotations[portblocks.AssignedAnnotation]
+	if text == "" {
+		return nil, 0, nil
+	}
+	wrong := func(key string, err error) error {
+		return fmt.Errorf("read Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, key, err)
+	}
+	if blocks, err = portblocks.ParseAssigned(text); err != nil {
+		err = wrong(portblocks.AssignedAnnotation, err)
+	}
+	number := lease.Annotations[portblocks.AssignedRevisionAnnotation]
+	revision, unread := strconv.ParseUint(number, 10, 64)
+	if unread != nil || revision > maxRevision {
+		revision, err = 0, errors.Join(err, wrong(portblocks.AssignedRevisionAnnotation, fmt.Errorf("%.100q is not a number from 0 to %d", number, uint64(maxRevision))))
+	}
+	return blocks, revision, err
 }
 
 // Announcing returns what a Lease announces, without what is wrong with it.
@@ -173,7 +228,12 @@ func (w *leaseWatch) deleted(object any) {
 		return // it is no object
 	}
 	_, name, _ := cache.SplitMetaNamespaceKey(key) // a namespace and a name
+	if _, is := portblocks.EgressIPOf(name); is {
+		w.setClaims(&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, true)
+		return
+	}
 	delete(w.wrong, name)
 	delete(w.chosen, name)
+	delete(w.assigned, name)
 	w.tell(LeaseDeleted{name})
 }

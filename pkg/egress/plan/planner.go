@@ -18,6 +18,8 @@ type Planner struct {
 
 	surroundings *surroundings
 	networks     kernel.Networks
+	// updated are those of the last Update.
+	updated kernel.Networks
 
 	services map[Service]*service
 	// namespaces has them by namespace.
@@ -319,6 +321,22 @@ func (p *Planner) Picked(service Service, addr, egressIP netip.Addr) bool {
 
 // Update brings the plan up to date and returns what that changed.
 func (p *Planner) Update() Change {
+	p.Judge()
+	change := p.change
+	change.Networks, p.updated = p.networks, p.networks
+	p.change = Change{}
+	slices.SortFunc(change.Added, CompareBindings)
+	slices.SortFunc(change.Removed, CompareBindings)
+	slices.SortFunc(change.Refused, CompareRefusals)
+	slices.SortFunc(change.Lifted, CompareRefusals)
+	// What was judged several times may have come and gone, and a Service that was deleted and made anew may be refused as before.
+	change.Added, change.Removed = diff(nil, nil, change.Removed, change.Added, CompareBindings)
+	change.Refused, change.Lifted = diff(nil, nil, change.Lifted, change.Refused, CompareRefusals)
+	return change
+}
+
+// Judge brings the plan up to date. What that changes, the next Update returns as well.
+func (p *Planner) Judge() {
 	p.sortNetworks()
 	for _, a := range p.dirtyAddresses {
 		p.judgeAddress(a)
@@ -333,14 +351,6 @@ func (p *Planner) Update() Change {
 		p.judgePod(addr)
 	}
 	p.forgetDirt()
-	change := p.change
-	change.Networks = p.networks
-	p.change = Change{}
-	slices.SortFunc(change.Added, CompareBindings)
-	slices.SortFunc(change.Removed, CompareBindings)
-	// A Service that was deleted and made anew may be refused as before.
-	change.Refused, change.Lifted = diff(nil, nil, sortedRefusals(change.Lifted), sortedRefusals(change.Refused), CompareRefusals)
-	return change
 }
 
 func (p *Planner) sortNetworks() {
@@ -349,7 +359,7 @@ func (p *Planner) sortNetworks() {
 	}
 	p.dirtyNetworks = false
 	networks := p.surroundings.networks()
-	p.change.NetworksChanged = !networks.Equal(p.networks)
+	p.change.NetworksChanged = !networks.Equal(p.updated)
 	p.networks = networks
 }
 
@@ -603,7 +613,7 @@ func (p *Planner) Granted(networks []netip.Prefix) (granted map[netip.Addr]bool,
 	return granted, siblings
 }
 
-// BindingsOf returns those of an address as of the last Update. The list must not be changed.
+// BindingsOf returns those of an address as of the last Update, or Judge. The list must not be changed.
 func (p *Planner) BindingsOf(addr netip.Addr) []Binding {
 	if known := p.pods[addr]; known != nil {
 		return known.bindings

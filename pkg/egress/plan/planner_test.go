@@ -196,6 +196,9 @@ func TestPlanner_PlansAsBuildDoes(t *testing.T) {
 		for step := range 60 {
 			for range 1 + r.IntN(3) {
 				c.change(r, p)
+				if r.IntN(3) == 0 {
+					p.Judge()
+				}
 			}
 			change := p.Update()
 			want := Build(c.input())

@@ -46,6 +46,11 @@ type Snapshot struct {
 	// PortMap is whose the ports of egress IPs are, of all nodes' pods, as far as this node knows.
 	PortMap []kernel.Block `json:"portMap,omitempty"`
 
+	// PortBlocks are the source ports that this node's pods have of their egress IPs, and PortMap the blocks of other nodes' pods of which
+	// this node has the egress IP, or may have it.
+	PortBlocks []portblocks.Assignment `json:"portBlocks,omitempty"`
+	PortMap    []kernel.Block          `json:"portMap,omitempty"`
+
 	// FromAPI: it is of the whole cluster, made from the API's objects alone, and not by a node. LeftOut says what the
 	// user may not read, and Doubts what of the objects is wrong; both for people.
 	FromAPI bool     `json:"-"`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coreclient "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
@@ -66,7 +67,7 @@ type EventRecorder struct {
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
 	// about a Node are by [AboutNode].
 	warnings map[plan.Service][]Warning
-	// news are Events about this node that are told once.
+	// news are Events about this node and its pods that are told once.
 	news []Warning
 }
 
@@ -79,6 +80,17 @@ func (r *EventRecorder) Tell(reason plan.Reason, note string) {
 	defer r.mu.Unlock()
 	if len(r.news) < mostNews {
 		r.news = append(r.news, Warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note)})
+		r.wakeUp()
+	}
+}
+
+// TellPod says something about a pod of this node, once. It does not block.
+func (r *EventRecorder) TellPod(namespace, name, uid string, reason plan.Reason, note string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.news) < mostNews {
+		about := v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}
+		r.news = append(r.news, Warning{About: about, Reason: reason, Note: extension.ValidNote(note)})
 		r.wakeUp()
 	}
 }

@@ -1,0 +1,56 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// assign has a pod that is about to run get source ports of its egress IPs, which it keeps for its life. The next sync writes them with its
+// bindings.
+func (a *Attacher) assign(ctx context.Context, id string) error {
+	attachment, known := a.store.Get(id)
+	if a.node.Assign == nil || !known || !attachment.Released.IsZero() {
+		return nil
+	}
+	a.state.Judge()
+	var bindings []plan.Binding
+	for _, ip := range attachment.IPs {
+		bindings = append(bindings, a.state.BindingsOf(ip)...)
+	}
+	ports, size, err := a.node.Assign(ctx, attachment, bindings)
+	if err != nil || ports == nil {
+		return err
+	}
+	return a.SetPorts(id, ports, size)
+}
+
+// SetPorts notes the source ports that a pod has. They hold in memory after an error, too.
+func (a *Attacher) SetPorts(id string, ports []attachments.Ports, blockSize int) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known, err := a.store.Change(id, func(attachment *attachments.Attachment) {
+		attachment.Ports, attachment.BlockSize = ports, blockSize
+	})
+	if !known {
+		return fmt.Errorf("the container %s has ended", id)
+	}
+	a.tell()
+	return err
+}
+
+// SetRecorded notes that it is written down that a pod has its source ports no more.
+func (a *Attacher) SetRecorded(id string) error {
+	_, err := a.store.Change(id, func(attachment *attachments.Attachment) { attachment.Recorded = true })
+	return err
+}
+
+// All returns the attachments of this node; none if the plugin is not answered.
+func (a *Attacher) All() []attachments.Attachment {
+	if a == nil {
+		return nil
+	}
+	return a.store.All()
+}

@@ -1,0 +1,87 @@
+package attach
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cni"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+)
+
+// blockFor gives the pod u1 a block of its egress IP, and all others none.
+func blockFor(synced *int) func(context.Context, attachments.Attachment, []plan.Binding) ([]attachments.Ports, int, error) {
+	return func(_ context.Context, a attachments.Attachment, bindings []plan.Binding) ([]attachments.Ports, int, error) {
+		switch {
+		case len(bindings) == 0:
+			return nil, 0, nil
+		case a.Ports != nil:
+			return a.Ports, a.BlockSize, nil
+		case *synced > 0:
+			return nil, 0, errors.New("the kernel holds its bindings already")
+		}
+		return []attachments.Ports{{IP: bindings[0].Pod, EgressIP: bindings[0].EgressIP, Service: "shop/web", First: 2048, Last: 2559, Since: time.Unix(1e9, 0)}}, 512, nil
+	}
+}
+
+// TestAttacher_AssignsPorts of a pod that is bound before the sync that writes its bindings, and says them with these, each time, also
+// after a restart.
+func TestAttacher_AssignsPorts(t *testing.T) {
+	folder, synced := t.TempDir(), 0
+	a := newAttacherTest(t, folder, someLabels)
+	var followed []attachments.Attachment
+	assign := func() {
+		await := a.node.Await
+		a.node.Await = func(ctx context.Context, look bool) error {
+			if got, known := a.store.Get("c1"); known && got.Released.IsZero() && got.Ports == nil {
+				t.Error("a sync begins that does not know the ports")
+			}
+			synced++
+			return await(ctx, look)
+		}
+		a.node.Assign, a.node.Follow = blockFor(&synced), func(all []attachments.Attachment) { followed = all }
+	}
+	assign()
+	attach := func() {
+		t.Helper()
+		decision, err := a.Attach(t.Context(), attached("c1", "u1"))
+		if ports := decision.LocalPorts(); err != nil || ports == nil || *ports != (cni.Ports{First: 2048, Last: 2559}) {
+			t.Errorf("decision %+v, err %v", decision, err)
+		}
+		if first, last, of := followed[0].Block(); first != 2048 || last != 2559 || len(of) != 1 || of[0] != netip.MustParseAddr("203.0.113.1") || followed[0].BlockSize != 512 {
+			t.Errorf("told of %+v", followed)
+		}
+	}
+	attach()
+	attach()
+	if synced != 2 {
+		t.Errorf("%d syncs for 2 requests", synced)
+	}
+	a = newAttacherTest(t, folder, someLabels)
+	assign()
+	attach()
+	if decision, err := a.Check(t.Context(), "c1"); err != nil || decision.LocalPorts() == nil {
+		t.Errorf("decision %+v, err %v", decision, err)
+	}
+	a.must(a.Detach(t.Context(), "c1"))
+	if len(followed) != 1 || followed[0].Released.IsZero() || followed[0].Ports == nil {
+		t.Errorf("after its end told of %+v", followed)
+	}
+	if decision, err := a.Attach(t.Context(), attached("c2", "u2")); err != nil || decision.LocalPorts() != nil {
+		t.Errorf("a pod that is not bound: %+v, err %v", decision, err)
+	}
+}
+
+// TestAttacher_CannotAssign: the pod does not start.
+func TestAttacher_CannotAssign(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	a.node.Assign = func(context.Context, attachments.Attachment, []plan.Binding) ([]attachments.Ports, int, error) {
+		return nil, 0, errors.New("too late")
+	}
+	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,49 @@
+package egress
+
+import (
+	"net/netip"
+
+	"k8s.io/component-base/metrics"
+
+	"github.com/openshift/origin-node/pkg/egress/tell"
+)
+
+var (
+	portBlocksDesc = tell.Metrics.GaugeDesc("port_blocks",
+		"Blocks of source ports of the egress IP, by egress IP and state: used (pods of this node have them), spare (this node keeps them for pods to come), quiet (pods of this node had them, and nobody gets them for 5 minutes), others (other nodes have claimed them) or free (those of the configured size). No series where egress-snat-port-blocks is off.", "egress_ip", "state")
+	portSharingDesc = tell.Metrics.GaugeDesc("port_sharing_pods",
+		"Pods of this node that share source ports of the egress IP with others, although they were to have a block: there was none when they started. No series where egress-snat-port-blocks is off.", "egress_ip")
+	portClashes = tell.Metrics.Gauge("port_block_clashes",
+		"Pairs of pods that nodes say to have the same source port of an egress IP. Always 0 unless this program has a fault, or somebody has changed a Lease. By IP family.", "ip_family")
+	unrecordedPorts = tell.Metrics.Counter("port_records_failed_total",
+		"How often it was not written down which source ports a pod has, or has no more.")
+)
+
+// collect tells how many blocks there are, when somebody asks for the metrics.
+func (s *sourcePorts) collect(gauge func(desc *metrics.Desc, value float64, labels ...string)) {
+	if s == nil || s.size == 0 {
+		return
+	}
+	sharing := s.sharing()
+	for ip, n := range s.keeper.Numbers(s.size) {
+		for state, count := range map[string]int{"used": n.Own - n.Spare - n.Quiet, "spare": n.Spare, "quiet": n.Quiet, "others": n.Claimed - n.Own, "free": n.Free} {
+			gauge(portBlocksDesc, float64(count), ip.String(), state)
+		}
+		gauge(portSharingDesc, float64(sharing[ip]), ip.String())
+	}
+}
+
+// sharing counts this node's pods that share ports although they were to have a block, by egress IP.
+func (s *sourcePorts) sharing() map[netip.Addr]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[netip.Addr]int{}
+	for _, a := range s.pods {
+		for _, p := range a.Ports {
+			if p.Shared && a.BlockSize > 0 {
+				counts[p.EgressIP]++
+			}
+		}
+	}
+	return counts
+}

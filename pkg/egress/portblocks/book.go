@@ -1,0 +1,792 @@
+package portblocks
+
+import (
+	"cmp"
+	"hash/fnv"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+const (
+	// Quiet is how long nobody gets a block again that a pod had. When a pod ends, its node ends the pod's flows, and both sides of
+	// TCP connections get a reset; holders end theirs when they learn of the end. What is left then has no partner, or was closed: conntrack
+	// forgets it after 5 minutes at the latest (nf_conntrack_tcp_timeout_max_retrans and _unacknowledged are 300 s; those of closing
+	// connections and of UDP are shorter). It is as long, too, after the Node of a claim was deleted.
+	Quiet = 5 * time.Minute
+	// Patience is how long a pod waits for a block that has to be claimed. Then it shares.
+	Patience = 500 * time.Millisecond
+	// keepSpare is how long a node keeps a spare block for egress IPs that its last pod left from.
+	keepSpare = 10 * time.Minute
+	// firstRetry is when a write is tried again that failed; twice as long each time, up to longestRetry.
+	firstRetry, longestRetry = time.Second, 15 * time.Second
+)
+
+// Claim says which node has a block of an egress IP. A node that is empty is not known: nobody gets the block.
+type Claim struct {
+	Node  string    `json:"node"`
+	Since time.Time `json:"since"`
+}
+
+// Claims are those of an egress IP.
+type Claims map[kernel.Ports]Claim
+
+// Write is a version of the claims of an egress IP that is to come in the place of another one, and of no other.
+type Write struct {
+	EgressIP netip.Addr
+	// Version is that of the one before; 0 if there is none.
+	Version uint64
+	Claims  Claims
+}
+
+// Outcome is what became of a [Write].
+type Outcome int
+
+// The outcomes.
+const (
+	// Done: it is in the API.
+	Done Outcome = iota
+	// Refused: it is not in the API, and never will be.
+	Refused
+	// Unknown: nobody knows. It may also come to be in the API later.
+	Unknown
+)
+
+// Book knows which node has which blocks of which egress IPs, and which pods of this node have them. It decides which blocks this node
+// claims and gives back. It is pure: what is to be written it says, and time is passed in. It is for one goroutine at a time.
+type Book struct {
+	node    string
+	ledgers map[netip.Addr]*ledger
+	tenants map[string]*tenant
+	groups  map[string]*group
+	// nodes are those that exist, nodesKnown: they are all. gone has since when the others are missed.
+	nodes      map[string]bool
+	nodesKnown bool
+	gone       map[string]time.Time
+	// reachable: the API server answers, as far as is known. listed: all claims that there were have been told.
+	reachable, listed bool
+	// changed: running pods may have others, or other nodes may, since TakeChanged was called.
+	changed bool
+	// lost are blocks that running pods have lost, since Lost was called.
+	lost []Lost
+}
+
+// Lost is a block of an egress IP that a running pod had and has not any more: another node has claimed it, after this node's Node was
+// deleted, or somebody has changed the Lease.
+type Lost struct {
+	ID       string
+	EgressIP netip.Addr
+	Ports    kernel.Ports
+}
+
+// ledger has the claims of an egress IP.
+type ledger struct {
+	// read: it is known what is claimed. version is that of the API; 0 if there is none, and then the claims are the last that were.
+	read    bool
+	version uint64
+	claims  Claims
+	// own are the claims of this node of whose past this process knows: nobody has used them, or quiet has until when they are not used.
+	// asked are those that it has asked for.
+	own, asked map[kernel.Ports]bool
+	quiet      map[kernel.Ports]time.Time
+	// releasing has the blocks that a write gives back of which it is not known whether it comes to be, with the version before it: as
+	// long as this is the one, it may.
+	releasing map[kernel.Ports]uint64
+	// users has the pods that have blocks, or are to have them.
+	users   map[kernel.Ports]string
+	writing bool
+	retryAt time.Time
+	retry   time.Duration
+}
+
+// tenant is a pod of this node.
+type tenant struct {
+	id   string
+	ips  []netip.Addr
+	size int
+	// ports are its block's; zero if it has none.
+	ports kernel.Ports
+	// has are the egress IPs of which it has the block alone, asks those of which it is to get it.
+	has, asks map[netip.Addr]bool
+	decided   bool
+	deadline  time.Time
+}
+
+// group is egress IPs that a pod here leaves from, together, and when one did last.
+type group struct {
+	ips  []netip.Addr
+	size int
+	used time.Time
+}
+
+// NewBook returns the Book of a node, which knows nothing.
+func NewBook(node string) *Book {
+	return &Book{node: node, ledgers: map[netip.Addr]*ledger{}, tenants: map[string]*tenant{}, groups: map[string]*group{}, nodes: map[string]bool{}, gone: map[string]time.Time{}}
+}
+
+func (b *Book) ledger(ip netip.Addr) *ledger {
+	l := b.ledgers[ip]
+	if l == nil {
+		l = &ledger{
+			read: b.listed, claims: Claims{}, own: map[kernel.Ports]bool{}, asked: map[kernel.Ports]bool{}, quiet: map[kernel.Ports]time.Time{},
+			releasing: map[kernel.Ports]uint64{}, users: map[kernel.Ports]string{},
+		}
+		b.ledgers[ip] = l
+	}
+	return l
+}
+
+// SetReachable says whether the API server answers. As long as it does not, pods get what this node has, or share.
+func (b *Book) SetReachable(reachable bool) {
+	b.changed = b.changed || b.reachable != reachable
+	b.reachable = reachable
+}
+
+// SetNode says whether there is a Node of this name.
+func (b *Book) SetNode(name string, exists bool, now time.Time) {
+	if b.nodes[name] = exists; exists {
+		delete(b.gone, name)
+		return
+	}
+	delete(b.nodes, name)
+	for _, l := range b.ledgers {
+		b.miss(l, now)
+	}
+}
+
+// NodesKnown says that all Nodes that there are have been told. Before that none is missed.
+func (b *Book) NodesKnown(now time.Time) {
+	b.nodesKnown = true
+	for _, l := range b.ledgers {
+		b.miss(l, now)
+	}
+}
+
+// miss notes the nodes of claims that do not exist.
+func (b *Book) miss(l *ledger, now time.Time) {
+	for _, claim := range l.claims {
+		if _, missed := b.gone[claim.Node]; b.nodesKnown && !b.nodes[claim.Node] && !missed && claim.Node != b.node {
+			b.gone[claim.Node] = now
+		}
+	}
+}
+
+// takeable tells whether a claim is of a node that has been gone for long enough.
+func (b *Book) takeable(claim Claim, now time.Time) bool {
+	since, gone := b.gone[claim.Node]
+	return gone && claim.Node != "" && now.Sub(since) >= Quiet
+}
+
+// Seen takes a version of the claims of an egress IP. One that is older than what is known counts for nothing, unless it is the newest
+// for certain.
+func (b *Book) Seen(ip netip.Addr, version uint64, claims Claims, newest bool, now time.Time) {
+	l := b.ledger(ip)
+	if l.read && version <= l.version && !newest {
+		return
+	}
+	l.read, l.version, l.claims, b.changed = true, version, claims, true
+	b.miss(l, now)
+	maps.DeleteFunc(l.releasing, func(_ kernel.Ports, at uint64) bool { return at != version })
+	for ports, claim := range claims {
+		if claim.Node != b.node || l.own[ports] {
+			continue
+		}
+		l.own[ports] = true
+		if !l.asked[ports] { // an earlier process has, and a pod of it may have used them a moment ago
+			l.quiet[ports] = now.Add(Quiet)
+		}
+	}
+	clear(l.asked)
+	maps.DeleteFunc(l.own, func(ports kernel.Ports, _ bool) bool { return claims[ports].Node != b.node && l.users[ports] == "" })
+	maps.DeleteFunc(l.quiet, func(ports kernel.Ports, _ time.Time) bool { return claims[ports].Node != b.node })
+	b.settle(now)
+}
+
+// Deleted says that there are no claims of an egress IP in the API any more. Those that were are written again: whoever has deleted
+// them has not ended the pods.
+func (b *Book) Deleted(ip netip.Addr) {
+	l := b.ledger(ip)
+	l.version = 0
+	clear(l.releasing)
+}
+
+// Listed says that all claims that there are have been told.
+func (b *Book) Listed(now time.Time) {
+	b.reachable, b.listed = true, true
+	for _, l := range b.ledgers {
+		l.read = true
+	}
+	b.settle(now)
+}
+
+// Unreadable says that it is not known any more what is claimed of an egress IP. Pods keep what they have, and nothing is written.
+func (b *Book) Unreadable(ip netip.Addr) { b.ledger(ip).read = false }
+
+// Restore takes what a running pod had when an earlier process knew it. What else that process has claimed is quiet at first: pods may
+// have had it that have ended since.
+func (b *Book) Restore(id string, ips []netip.Addr, size int, given Given, now time.Time) {
+	t := &tenant{id: id, ips: sorted(ips), size: size, ports: given.Ports, has: map[netip.Addr]bool{}, asks: map[netip.Addr]bool{}, decided: true}
+	for _, ip := range given.Of {
+		t.has[ip] = true
+		l := b.ledger(ip)
+		l.users[given.Ports], l.own[given.Ports] = id, true
+	}
+	b.tenants[id] = t
+	b.use(t, now)
+}
+
+// Add gives a pod a block of this size that is the same for all of these egress IPs, at once if that is possible: see Of. The same
+// again changes nothing.
+func (b *Book) Add(id string, ips []netip.Addr, size int, now time.Time) {
+	if b.tenants[id] != nil {
+		b.Change(id, ips, now)
+		return
+	}
+	t := &tenant{id: id, ips: sorted(ips), size: size, has: map[netip.Addr]bool{}, asks: map[netip.Addr]bool{}, deadline: now.Add(Patience)}
+	b.tenants[id] = t
+	b.use(t, now)
+	b.choose(t, now)
+}
+
+// use notes that a pod leaves from egress IPs.
+func (b *Book) use(t *tenant, now time.Time) {
+	if t.size == 0 || len(t.ips) == 0 {
+		return
+	}
+	key := groupKey(t.ips, t.size)
+	if b.groups[key] == nil {
+		b.groups[key] = &group{ips: t.ips, size: t.size}
+	}
+	b.groups[key].used = now
+	for _, ip := range t.ips {
+		b.ledger(ip)
+	}
+}
+
+func groupKey(ips []netip.Addr, size int) string {
+	var key strings.Builder
+	for _, ip := range ips {
+		key.WriteString(ip.String() + " ")
+	}
+	key.WriteByte(byte(size / SmallestBlock))
+	return key.String()
+}
+
+// choose chooses a pod's block.
+func (b *Book) choose(t *tenant, now time.Time) {
+	t.ports, t.has, t.asks = kernel.Ports{}, map[netip.Addr]bool{}, map[netip.Addr]bool{}
+	of := spare
+	if b.reachable {
+		of = unclaimed
+	}
+	ports, _ := b.best(t.ips, t.size, of, now)
+	if isNone(ports) {
+		t.decided = true
+		return
+	}
+	t.ports = ports
+	for _, ip := range t.ips {
+		switch l := b.ledger(ip); {
+		case b.isSpare(l, ports, now):
+			t.has[ip], l.users[ports] = true, t.id
+		case b.reachable && b.isFree(l, ports):
+			t.asks[ip], l.users[ports] = true, t.id
+		}
+	}
+	t.decided = len(t.asks) == 0
+}
+
+// reach is how far this node goes for a block. Each includes those before it.
+type reach int
+
+const (
+	// spare: it has the block already. unclaimed: nobody has. left: a node has that is gone; it can be claimed, and is quiet for a while.
+	spare reach = iota
+	unclaimed
+	left
+)
+
+// best returns a block of a size for these egress IPs: one of as many of them as possible, then one of which this node has as many as
+// possible. complete: it is one of all of them.
+func (b *Book) best(ips []netip.Addr, size int, of reach, now time.Time) (best kernel.Ports, complete bool) {
+	taken := make([]units, len(ips))
+	for i, ip := range ips {
+		b.taken(b.ledger(ip), &taken[i], of == left, now)
+	}
+	most, candidates := 0, slices.Collect(blocksOf(size))
+	offset := b.offset(len(candidates))
+	for i := range candidates {
+		ports := candidates[(i+offset)%len(candidates)]
+		value := 0
+		for j, ip := range ips {
+			switch l := b.ledgers[ip]; {
+			case b.isSpare(l, ports, now):
+				value += len(ips) + 2
+			case of >= unclaimed && l.read && !taken[j].overlap(ports):
+				value += len(ips) + 1
+			}
+		}
+		if value > most {
+			best, most = ports, value
+		}
+	}
+	return best, most >= len(ips)*(len(ips)+1) && most > 0
+}
+
+// offset is where this node begins to look for a block: nodes that look at the same time seldom choose the same.
+func (b *Book) offset(candidates int) int {
+	if candidates == 0 {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(b.node)) // it never fails
+	return int(h.Sum32() % uint32(candidates))
+}
+
+// taken marks the ports of an egress IP that cannot be claimed; those that are left by nodes that are gone can, if that counts.
+func (b *Book) taken(l *ledger, u *units, countLeft bool, now time.Time) {
+	for ports, claim := range l.claims {
+		if !countLeft || !b.takeable(claim, now) {
+			u.mark(ports)
+		}
+	}
+	for ports := range l.users {
+		u.mark(ports)
+	}
+}
+
+// isFree tells whether nobody has claimed any of a block's ports.
+func (b *Book) isFree(l *ledger, ports kernel.Ports) bool {
+	var u units
+	b.taken(l, &u, false, time.Time{})
+	return l.read && !u.overlap(ports)
+}
+
+// isSpare tells whether this node has a block that no pod has or had a moment ago.
+func (b *Book) isSpare(l *ledger, ports kernel.Ports, now time.Time) bool {
+	_, releasing := l.releasing[ports]
+	return l.claims[ports].Node == b.node && l.own[ports] && l.users[ports] == "" && !l.quiet[ports].After(now) && !releasing
+}
+
+// Change says that a pod leaves from these egress IPs now. Where it has a block it gets the same of new ones, when this node has claimed
+// that. Of the others it keeps it until it ends: they may come back.
+func (b *Book) Change(id string, ips []netip.Addr, now time.Time) {
+	t := b.tenants[id]
+	if ips = sorted(ips); t == nil || slices.Equal(t.ips, ips) {
+		return
+	}
+	before := t.ips
+	for ip := range t.asks {
+		if !slices.Contains(ips, ip) {
+			delete(t.asks, ip)
+			b.leave(t, ip)
+		}
+	}
+	t.ips = ips
+	b.use(t, now)
+	if isNone(t.ports) {
+		return
+	}
+	for _, ip := range ips {
+		if l := b.ledger(ip); !slices.Contains(before, ip) && !t.has[ip] && (b.isSpare(l, t.ports, now) || b.isFree(l, t.ports)) {
+			t.asks[ip], l.users[t.ports] = true, id
+		}
+	}
+	b.settle(now)
+}
+
+// vacate takes a pod's block of an egress IP from it. It is quiet then.
+func (b *Book) vacate(t *tenant, ip netip.Addr, now time.Time) {
+	delete(t.has, ip)
+	l := b.ledger(ip)
+	if until := now.Add(Quiet); until.After(l.quiet[t.ports]) {
+		l.quiet[t.ports] = until
+	}
+	b.leave(t, ip)
+}
+
+// leave has a pod use its ports of an egress IP no longer.
+func (b *Book) leave(t *tenant, ip netip.Addr) {
+	if l := b.ledger(ip); l.users[t.ports] == t.id {
+		delete(l.users, t.ports)
+	}
+}
+
+// Remove says that a pod has ended, at a time.
+func (b *Book) Remove(id string, at time.Time) {
+	t := b.tenants[id]
+	if t == nil {
+		return
+	}
+	for ip := range t.has {
+		b.vacate(t, ip, at)
+	}
+	for ip := range t.asks {
+		b.leave(t, ip)
+	}
+	if g := b.groups[groupKey(t.ips, t.size)]; g != nil && g.used.Before(at) {
+		g.used = at
+	}
+	delete(b.tenants, id)
+}
+
+// Given is what a pod has.
+type Given struct {
+	// Ports are those of its block, of the egress IPs in Of; zero, and none, if it shares.
+	Ports kernel.Ports
+	Of    []netip.Addr
+}
+
+// Of returns what a pod has, if that is decided.
+func (b *Book) Of(id string) (given Given, decided bool) {
+	t := b.tenants[id]
+	if t == nil || !t.decided {
+		return Given{}, false
+	}
+	given = Given{Ports: t.ports}
+	for _, ip := range t.ips {
+		if t.has[ip] {
+			given.Of = append(given.Of, ip)
+		}
+	}
+	if len(given.Of) == 0 {
+		return Given{}, true
+	}
+	return given, true
+}
+
+// settle decides what has become of blocks that pods are to get, and of those that they have.
+func (b *Book) settle(now time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(b.tenants)) {
+		t := b.tenants[id]
+		b.checkHas(t)
+		again := false
+		for ip := range t.asks {
+			l := b.ledger(ip)
+			switch {
+			case l.claims[t.ports].Node == b.node && l.own[t.ports] && !l.quiet[t.ports].After(now) && !has(l.releasing, t.ports):
+				t.has[ip], b.changed = true, true
+				delete(t.asks, ip)
+			case b.claimedByOther(l, t.ports):
+				delete(t.asks, ip)
+				b.leave(t, ip)
+				again = true
+			}
+		}
+		switch {
+		case t.decided:
+		case again && now.Before(t.deadline):
+			b.drop(t)
+			b.choose(t, now)
+		case len(t.asks) == 0 || !now.Before(t.deadline):
+			b.decide(t)
+		}
+	}
+}
+
+func has[K comparable, V any](m map[K]V, key K) bool { _, is := m[key]; return is }
+
+// drop gives back what a pod that does not run yet was to get.
+func (b *Book) drop(t *tenant) {
+	for _, ips := range []map[netip.Addr]bool{t.has, t.asks} {
+		for ip := range ips {
+			b.leave(t, ip)
+		}
+	}
+}
+
+// decide ends a pod's waiting.
+func (b *Book) decide(t *tenant) {
+	for ip := range t.asks {
+		b.leave(t, ip)
+	}
+	clear(t.asks)
+	t.decided = true
+	if len(t.has) == 0 {
+		t.ports = kernel.Ports{}
+	}
+}
+
+// checkHas takes from a pod what this node has not claimed any more: another node has taken it over, and may have given it back. Where
+// there is no Lease, this node writes what was in it.
+func (b *Book) checkHas(t *tenant) {
+	for ip := range t.has {
+		l := b.ledger(ip)
+		if !l.read || l.claims[t.ports].Node == b.node || l.version == 0 && !b.claimedByOther(l, t.ports) {
+			continue
+		}
+		delete(t.has, ip)
+		b.leave(t, ip)
+		if t.decided {
+			b.lost = append(b.lost, Lost{t.id, ip, t.ports})
+		}
+	}
+}
+
+// claimedByOther tells whether another node has claimed some of these ports.
+func (b *Book) claimedByOther(l *ledger, ports kernel.Ports) bool {
+	if claim, is := l.claims[ports]; is && claim.Node == b.node {
+		return false
+	}
+	for other, claim := range l.claims {
+		if overlaps(other, ports) && claim.Node != b.node {
+			return true
+		}
+	}
+	return false
+}
+
+// Lost returns the blocks that running pods have lost since the last call.
+func (b *Book) Lost() (lost []Lost) {
+	lost, b.lost = b.lost, nil
+	return lost
+}
+
+// TakeChanged tells whether running pods may have other blocks, or other nodes may, since the last call.
+func (b *Book) TakeChanged() (changed bool) {
+	changed, b.changed = b.changed, false
+	return changed
+}
+
+// Next returns what is to be written now, and when to call it again if nothing else happens; zero for never. What becomes of each write
+// is to be told by Wrote.
+func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
+	b.settle(now)
+	earlier := func(at time.Time) {
+		if at.After(now) && (wake.IsZero() || at.Before(wake)) {
+			wake = at
+		}
+	}
+	for _, t := range b.tenants {
+		if !t.decided {
+			earlier(t.deadline)
+		}
+	}
+	spares := b.spares(now)
+	for _, ip := range slices.SortedFunc(maps.Keys(b.ledgers), netip.Addr.Compare) {
+		l := b.ledgers[ip]
+		for _, until := range l.quiet {
+			earlier(until)
+		}
+		claim, release := b.differences(l, spares[ip], now)
+		switch {
+		case len(claim)+len(release) == 0 || l.writing || !l.read:
+		case now.Before(l.retryAt):
+			earlier(l.retryAt)
+		default:
+			writes = append(writes, b.write(ip, l, claim, release, now))
+		}
+	}
+	return writes, wake
+}
+
+// spares returns the blocks that this node keeps, or claims, for pods to come, by egress IP.
+func (b *Book) spares(now time.Time) map[netip.Addr]map[kernel.Ports]bool {
+	busy := map[string]bool{}
+	for _, t := range b.tenants {
+		busy[groupKey(t.ips, t.size)] = true
+	}
+	spares := map[netip.Addr]map[kernel.Ports]bool{}
+	for key, g := range b.groups {
+		if busy[key] {
+			g.used = now
+		}
+		if now.Sub(g.used) > keepSpare {
+			delete(b.groups, key)
+			continue
+		}
+		ports, found := b.spareFor(g, now)
+		if !found {
+			continue
+		}
+		for _, ip := range g.ips {
+			if spares[ip] == nil {
+				spares[ip] = map[kernel.Ports]bool{}
+			}
+			spares[ip][ports] = true
+		}
+	}
+	return spares
+}
+
+// spareFor returns the block that a node keeps, or claims, for the next pod of a group.
+func (b *Book) spareFor(g *group, now time.Time) (ports kernel.Ports, found bool) {
+	if ports, found = b.best(g.ips, g.size, spare, now); found {
+		return ports, !b.isScarce(g, 8, now)
+	}
+	ports, found = b.best(g.ips, g.size, unclaimed, now)
+	isSpare := func(ip netip.Addr) bool { return b.isSpare(b.ledger(ip), ports, now) }
+	switch begun := found && slices.ContainsFunc(g.ips, isSpare); {
+	case begun: // of some of the egress IPs it is claimed, which makes free ones fewer
+		return ports, !b.isScarce(g, 8, now)
+	case b.isScarce(g, 4, now):
+		return ports, false
+	case found:
+		return ports, true
+	}
+	for ports := range blocksOf(g.size) {
+		if !slices.ContainsFunc(g.ips, func(ip netip.Addr) bool { return !b.ledger(ip).quiet[ports].After(now) }) {
+			return ports, false // it is one soon
+		}
+	}
+	return b.best(g.ips, g.size, left, now)
+}
+
+// isScarce tells whether fewer than one in so many blocks are free: then they are for pods that are there. A node with a spare would
+// keep it from them.
+func (b *Book) isScarce(g *group, least int, now time.Time) bool {
+	for _, ip := range g.ips {
+		if free, all := b.free(ip, g.size, now); free*least < all {
+			return true
+		}
+	}
+	return false
+}
+
+// free counts the blocks of a size of an egress IP that nobody has who exists, and all.
+func (b *Book) free(ip netip.Addr, size int, now time.Time) (free, all int) {
+	var u units
+	b.taken(b.ledger(ip), &u, true, now)
+	for ports := range blocksOf(size) {
+		all++
+		if !u.overlap(ports) {
+			free++
+		}
+	}
+	return free, all
+}
+
+// differences returns the blocks of an egress IP that this node needs and has not, and those that it has and needs not.
+func (b *Book) differences(l *ledger, spares map[kernel.Ports]bool, now time.Time) (claim, release []kernel.Ports) {
+	need := maps.Clone(spares)
+	if need == nil {
+		need = map[kernel.Ports]bool{}
+	}
+	for ports := range l.users {
+		need[ports] = true
+	}
+	for ports := range need {
+		if l.claims[ports].Node != b.node && (spares[ports] || !b.claimedByOther(l, ports)) {
+			claim = append(claim, ports)
+		}
+	}
+	for ports, c := range l.claims {
+		if c.Node == b.node && !need[ports] && !l.quiet[ports].After(now) {
+			release = append(release, ports)
+		}
+	}
+	return claim, release
+}
+
+// write returns what brings these differences into the API.
+func (b *Book) write(ip netip.Addr, l *ledger, claim, release []kernel.Ports, now time.Time) Write {
+	l.writing = true
+	claims := maps.Clone(l.claims)
+	for _, ports := range release {
+		delete(claims, ports)
+		l.releasing[ports] = l.version
+	}
+	slices.SortFunc(claim, func(p, q kernel.Ports) int { return cmp.Compare(p.First, q.First) })
+	for _, ports := range claim {
+		if slices.ContainsFunc(slices.Collect(maps.Keys(claims)), func(other kernel.Ports) bool {
+			return overlaps(other, ports) && claims[other].Node == b.node
+		}) {
+			continue // of another size, which goes first
+		}
+		maps.DeleteFunc(claims, func(other kernel.Ports, _ Claim) bool { return overlaps(other, ports) }) // of a node that is gone
+		claims[ports] = Claim{b.node, now.UTC().Truncate(time.Second)}
+		if taken := b.wasOthers(l, ports); !taken {
+			l.asked[ports] = true
+		}
+	}
+	return Write{ip, l.version, claims}
+}
+
+// wasOthers tells whether another node, which is gone, has claimed some of these ports. If it comes back it learns that they are not
+// its own any more within the time that they are quiet here.
+func (b *Book) wasOthers(l *ledger, ports kernel.Ports) bool {
+	for other, claim := range l.claims {
+		if overlaps(other, ports) && claim.Node != b.node {
+			return true
+		}
+	}
+	return false
+}
+
+// Wrote says what became of a write; a version of that it has now if it is done.
+func (b *Book) Wrote(w Write, outcome Outcome, version uint64, now time.Time) {
+	l := b.ledger(w.EgressIP)
+	l.writing = false
+	switch outcome {
+	case Done:
+		l.retry, l.retryAt = 0, time.Time{}
+		b.Seen(w.EgressIP, version, w.Claims, false, now)
+		return
+	case Refused:
+		maps.DeleteFunc(l.releasing, func(ports kernel.Ports, at uint64) bool { return at == w.Version && !has(w.Claims, ports) })
+	case Unknown:
+	}
+	l.retry = min(max(2*l.retry, firstRetry), longestRetry)
+	l.retryAt = now.Add(l.retry)
+}
+
+// Conflict is Wrote for a write that came too late: somebody else has written these claims.
+func (b *Book) Conflict(w Write, version uint64, claims Claims, now time.Time) {
+	l := b.ledger(w.EgressIP)
+	l.writing = false
+	b.Seen(w.EgressIP, version, claims, true, now)
+}
+
+func sorted(ips []netip.Addr) []netip.Addr {
+	list := slices.SortedFunc(slices.Values(ips), netip.Addr.Compare)
+	return slices.Compact(list)
+}
+
+// Believes tells whether a node may say that it has a block: it has claimed that, or it is not known now who has.
+func (b *Book) Believes(node string, egressIP netip.Addr, ports kernel.Ports) bool {
+	l := b.ledgers[egressIP]
+	switch {
+	case l == nil:
+		return !b.listed || !b.reachable
+	case !l.read || !b.reachable:
+		return true
+	}
+	return l.claims[ports].Node == node
+}
+
+// Numbers counts the blocks of an egress IP.
+type Numbers struct {
+	// Claimed are all that nodes have, Own those of this node; of them, Quiet are those that nobody gets now, and Spare those that pods
+	// get that start.
+	Claimed, Own, Quiet, Spare int
+	// Free are those of the usual size that a node can claim.
+	Free int
+}
+
+// Numbers counts blocks by egress IP, the free ones of this size.
+func (b *Book) Numbers(size int, now time.Time) map[netip.Addr]Numbers {
+	result := map[netip.Addr]Numbers{}
+	for ip, l := range b.ledgers {
+		n := Numbers{Claimed: len(l.claims)}
+		n.Free, _ = b.free(ip, size, now)
+		for ports, claim := range l.claims {
+			if claim.Node != b.node {
+				continue
+			}
+			n.Own++
+			switch {
+			case l.users[ports] != "":
+			case l.quiet[ports].After(now):
+				n.Quiet++
+			default:
+				n.Spare++
+			}
+		}
+		result[ip] = n
+	}
+	return result
+}

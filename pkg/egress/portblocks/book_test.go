@@ -1,0 +1,302 @@
+package portblocks
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// bookTest is the Book of node-a and an API server that takes its writes at once.
+type bookTest struct {
+	*testing.T
+	*Book
+	now    time.Time
+	leases map[netip.Addr]version
+	writes int
+}
+
+func newBookTest(t *testing.T) *bookTest {
+	b := &bookTest{T: t, Book: NewBook("node-a"), now: time.Unix(1e9, 0), leases: map[netip.Addr]version{}}
+	b.Listed(b.now)
+	b.SetNode("node-b", true, b.now)
+	b.NodesKnown(b.now)
+	return b
+}
+
+// settled lets the API server take all writes.
+func (b *bookTest) settled() {
+	for range 10 {
+		writes, _ := b.Next(b.now)
+		for _, w := range writes {
+			b.writes++
+			v := version{b.leases[w.EgressIP].number + 1, w.Claims}
+			b.leases[w.EgressIP] = v
+			b.Wrote(w, Done, v.number, b.now)
+		}
+	}
+}
+
+// of expects that a pod has a block of so many egress IPs.
+func (b *bookTest) of(id string, ips int) Given {
+	b.Helper()
+	given, decided := b.Of(id)
+	if !decided || len(given.Of) != ips {
+		b.Errorf("%s has %v, decided %t; expected a block of %d egress IPs", id, given, decided, ips)
+	}
+	return given
+}
+
+func claimsOf(node string, blocks ...kernel.Ports) Claims {
+	claims := Claims{}
+	for _, ports := range blocks {
+		claims[ports] = Claim{Node: node}
+	}
+	return claims
+}
+
+func TestBook_SpareForTheNext(t *testing.T) {
+	b := newBookTest(t)
+	for i := range 5 {
+		id := fmt.Sprint("pod-", i)
+		b.Add(id, []netip.Addr{egressIP, egressIP6}, 512, b.now)
+		if _, at := b.Of(id); at != (i > 0) {
+			t.Errorf("%s: decided at once: %t", id, at)
+		}
+		b.settled()
+		b.of(id, 2)
+	}
+	if len(b.leases[egressIP].claims) != 6 || b.writes != 2*5 {
+		t.Errorf("%d claims, %d writes; expected one spare, and one write of each egress IP for a pod", len(b.leases[egressIP].claims), b.writes)
+	}
+}
+
+// TestBook_Partial: a pod has its block of those egress IPs of which it can be had, and the most of them.
+func TestBook_Partial(t *testing.T) {
+	b := newBookTest(t)
+	var all []kernel.Ports
+	for ports := range blocksOf(8192) {
+		all = append(all, ports)
+	}
+	b.Seen(egressIP, 5, claimsOf("node-b", all...), false, b.now)
+	b.leases[egressIP] = version{5, claimsOf("node-b", all...)}
+	b.Add("pod", []netip.Addr{egressIP, egressIP6}, 8192, b.now)
+	b.settled()
+	if given := b.of("pod", 1); given.Of[0] != egressIP6 {
+		t.Errorf("%v", given)
+	}
+	b.Add("other", []netip.Addr{egressIP}, 8192, b.now)
+	b.of("other", 0)
+	b.Seen(egressIP, 6, Claims{}, false, b.now)
+	b.settled()
+	b.of("other", 0) // it shares for its life
+}
+
+// TestBook_Quiet: nobody gets the block of a pod that has ended for a while, also after a restart.
+func TestBook_Quiet(t *testing.T) {
+	b := newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 8192, b.now)
+	b.settled()
+	had := b.of("pod", 1).Ports
+	b.Remove("pod", b.now)
+	uses := func() (found bool) {
+		for i := range 10 {
+			b.Add(fmt.Sprint("other-", i), []netip.Addr{egressIP}, 8192, b.now)
+			b.settled()
+			given, _ := b.Of(fmt.Sprint("other-", i))
+			found = found || given.Ports == had
+		}
+		for i := range 10 {
+			b.Remove(fmt.Sprint("other-", i), b.now)
+		}
+		return found
+	}
+	b.now = b.now.Add(Quiet - time.Second)
+	if uses() {
+		t.Error("a block was given again while it was quiet")
+	}
+	b.Book = NewBook("node-a")
+	b.Seen(egressIP, b.leases[egressIP].number, b.leases[egressIP].claims, true, b.now)
+	b.Listed(b.now)
+	b.now = b.now.Add(Quiet - time.Second)
+	if uses() {
+		t.Error("a block was given again by a process that does not know who had it")
+	}
+	b.now = b.now.Add(Quiet + time.Second)
+	b.settled()
+	if !uses() {
+		t.Error("a block is quiet for ever")
+	}
+}
+
+// TestBook_Restored: a process knows its pods' blocks from the files, and takes them back into a Lease that lost them; what another
+// node has claimed meanwhile is lost.
+func TestBook_Restored(t *testing.T) {
+	b := newBookTest(t)
+	b.Book = NewBook("node-a")
+	ports := kernel.Ports{First: 8192, Last: 16383}
+	for i, ip := range []netip.Addr{egressIP, egressIP6} {
+		b.Restore(fmt.Sprint("pod-", i), []netip.Addr{ip}, 8192, Given{ports, []netip.Addr{ip}}, b.now)
+		b.of(fmt.Sprint("pod-", i), 1)
+	}
+	b.Seen(egressIP6, 5, claimsOf("node-b", kernel.Ports{First: 8192, Last: 8255}), false, b.now)
+	b.Listed(b.now)
+	b.settled()
+	b.of("pod-0", 1)
+	b.of("pod-1", 0)
+	if lost := b.Lost(); len(lost) != 1 || lost[0] != (Lost{"pod-1", egressIP6, ports}) {
+		t.Errorf("lost %v", lost)
+	}
+	if b.leases[egressIP].claims[ports].Node != "node-a" {
+		t.Errorf("claims %v", b.leases[egressIP].claims)
+	}
+}
+
+// TestBook_Change: where a pod leaves from another egress IP it has the same ports, if it can.
+func TestBook_Change(t *testing.T) {
+	b := newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	ports := b.of("pod", 1).Ports
+	b.Change("pod", []netip.Addr{egressIP6}, b.now)
+	b.of("pod", 0)
+	b.settled()
+	if given := b.of("pod", 1); given.Ports != ports || given.Of[0] != egressIP6 {
+		t.Errorf("%v, expected %s of %s", given, ports, egressIP6)
+	}
+	b.Change("pod", []netip.Addr{egressIP}, b.now)
+	if given := b.of("pod", 1); given.Ports != ports {
+		t.Errorf("%v, expected %s again", given, ports)
+	}
+}
+
+// TestBook_DeletedLease is written again with what all nodes had claimed.
+func TestBook_DeletedLease(t *testing.T) {
+	b := newBookTest(t)
+	of := kernel.Ports{First: 4096, Last: 4607}
+	b.Seen(egressIP, 5, claimsOf("node-b", of), false, b.now)
+	b.leases[egressIP] = version{5, claimsOf("node-b", of)}
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	b.Deleted(egressIP)
+	b.leases = map[netip.Addr]version{}
+	b.Add("other", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	if claims := b.leases[egressIP].claims; claims[of].Node != "node-b" || len(claims) != 4 {
+		t.Errorf("claims %v", claims)
+	}
+}
+
+// TestBook_LeftByAGoneNode: its claims are taken over after a while, if there are no others.
+func TestBook_LeftByAGoneNode(t *testing.T) {
+	b := newBookTest(t)
+	all := slices.Collect(blocksOf(8192))
+	b.Seen(egressIP, 5, claimsOf("node-b", all...), false, b.now)
+	b.leases[egressIP] = version{5, claimsOf("node-b", all...)}
+	b.Add("pod", []netip.Addr{egressIP}, 8192, b.now)
+	b.SetNode("node-b", false, b.now)
+	for _, step := range []struct {
+		after time.Duration
+		own   int
+	}{{Quiet - time.Second, 0}, {2 * time.Second, 1}, {Quiet + time.Second, 1}} {
+		b.now = b.now.Add(step.after)
+		b.settled()
+		if n := b.Numbers(8192, b.now)[egressIP]; n.Own != step.own {
+			t.Errorf("after %s: %+v, want %d", step.after, n, step.own)
+		}
+		if n := b.Numbers(8192, b.now)[egressIP]; n.Own == 1 && (n.Quiet == 1) != (step.after < Quiet) {
+			t.Errorf("after %s: %+v; expected that nobody gets it at once", step.after, n)
+		}
+	}
+	b.of("pod", 0)
+	b.Add("next", []netip.Addr{egressIP}, 8192, b.now)
+	b.of("next", 1)
+}
+
+// TestBook_Scarce: no node keeps a spare block that others need.
+func TestBook_Scarce(t *testing.T) {
+	b := newBookTest(t)
+	all := slices.Collect(blocksOf(512))
+	claims := claimsOf("node-b", all[:100]...)
+	b.Seen(egressIP, 5, maps.Clone(claims), false, b.now)
+	b.leases[egressIP] = version{5, maps.Clone(claims)}
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	b.of("pod", 1)
+	if n := b.Numbers(512, b.now)[egressIP]; n.Own != 1 || n.Free != 17 || n.Claimed != 101 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestBook_Believes(t *testing.T) {
+	b := newBookTest(t)
+	ports := kernel.Ports{First: 4096, Last: 4607}
+	b.Seen(egressIP, 5, claimsOf("node-b", ports), false, b.now)
+	for _, reachable := range []bool{true, false} {
+		b.SetReachable(reachable)
+		if !b.Believes("node-b", egressIP, ports) || b.Believes("node-c", egressIP, ports) == reachable || b.Believes("node-b", egressIP6, ports) == reachable {
+			t.Errorf("reachable %t", reachable)
+		}
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	for size, want := range map[int]int{0: 0, 64: 944, 512: 118, 8192: 6} {
+		if got := Count(size); got != want {
+			t.Errorf("%d blocks of %d ports, want %d", got, size, want)
+		}
+		for ports := range blocksOf(size) {
+			if err := Validate(ports); err != nil || sizeOf(ports) != size {
+				t.Errorf("%s: %v", ports, err)
+			}
+		}
+	}
+	for text, right := range map[string]bool{"0": true, "64": true, "512": true, "8192": true, "32": false, "500": false, "16384": false, "-512": false, "x": false, "": false} {
+		if _, err := ParseSize(text); (err == nil) != right {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// TestBook_SpareNearScarcity: claims of several egress IPs are written one after the other, and what was begun is not taken back for that.
+func TestBook_SpareNearScarcity(t *testing.T) {
+	b := newBookTest(t)
+	all := slices.Collect(blocksOf(8192))
+	for _, ip := range []netip.Addr{egressIP, egressIP6} {
+		claims := claimsOf("node-b", all[:3]...)
+		b.leases[ip] = version{5, claims}
+		b.Seen(ip, 5, claims, false, b.now)
+	}
+	b.Add("pod", []netip.Addr{egressIP, egressIP6}, 8192, b.now)
+	var under []Write
+	for range 20 {
+		writes, _ := b.Next(b.now)
+		if under = append(under, writes...); len(under) == 0 {
+			break
+		}
+		w := under[0]
+		under = under[1:]
+		b.writes++
+		b.leases[w.EgressIP] = version{b.leases[w.EgressIP].number + 1, w.Claims}
+		b.Wrote(w, Done, b.leases[w.EgressIP].number, b.now)
+	}
+	if n := b.Numbers(8192, b.now)[egressIP]; b.writes > 4 || n.Spare != 1 {
+		t.Errorf("%d writes, %+v; expected a spare block at once", b.writes, n)
+	}
+}
+
+// TestBook_TakenOverAndReleased: a pod has lost its block also if nobody has it now.
+func TestBook_TakenOverAndReleased(t *testing.T) {
+	b := newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 8192, b.now)
+	b.settled()
+	b.Seen(egressIP, 100, Claims{}, false, b.now)
+	b.of("pod", 0)
+	if lost := b.Lost(); len(lost) != 1 {
+		t.Errorf("lost %v", lost)
+	}
+}

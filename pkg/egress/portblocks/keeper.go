@@ -1,0 +1,317 @@
+package portblocks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// requestPatience bounds a single request.
+const requestPatience = 5 * time.Second
+
+// Config is what a [Keeper] has to know.
+type Config struct {
+	// Namespace is that of the Leases.
+	Namespace string
+	NodeName  string
+	// Explain adds to an error of the client what an operator needs to act on it.
+	Explain func(error) error
+	// Changed is told that pods may have other blocks than before. It must not block.
+	Changed func()
+	// Failing is told why blocks cannot be claimed, or what of the Leases cannot be read, and nil when that is over. It must not block.
+	Failing func(error)
+}
+
+// Keeper keeps the [Book] of a node, and the Leases in which nodes claim blocks. Its methods may be called by several goroutines.
+type Keeper struct {
+	config Config
+	client kubernetes.Interface // Run sets it
+	clock  func() time.Time
+	wake   chan struct{}
+
+	mu   sync.Mutex
+	book *Book
+	// decided is closed, and another one, when the book may have decided something.
+	decided chan struct{}
+	// wrong is what is wrong with Leases, by their names, unwritten why the last write failed. told is what Failing was told.
+	wrong     map[string]error
+	unwritten error
+	told      string
+}
+
+// NewKeeper returns the Keeper of a node. It writes nothing before Run.
+func NewKeeper(config Config) *Keeper {
+	return &Keeper{
+		config: config, clock: time.Now, wake: make(chan struct{}, 1), decided: make(chan struct{}),
+		book: NewBook(config.NodeName), wrong: map[string]error{},
+	}
+}
+
+// do changes the book, and has Run see what follows.
+func (k *Keeper) do(change func(b *Book, now time.Time)) {
+	k.mu.Lock()
+	change(k.book, k.clock())
+	k.mu.Unlock()
+	k.wakeUp()
+}
+
+func (k *Keeper) wakeUp() {
+	select {
+	case k.wake <- struct{}{}:
+	default: // one waits already
+	}
+}
+
+// SetLease takes a version of the Lease of an egress IP.
+func (k *Keeper) SetLease(lease *coordinationv1.Lease) {
+	ip, is := EgressIPOf(lease.Name)
+	if !is {
+		return
+	}
+	version, claims, err := readClaims(lease)
+	k.do(func(b *Book, now time.Time) {
+		k.wrong[lease.Name] = err
+		if claims == nil {
+			b.Unreadable(ip)
+			return
+		}
+		b.Seen(ip, version, claims, false, now)
+	})
+}
+
+// DeleteLease says that there is no Lease of this name any more.
+func (k *Keeper) DeleteLease(name string) {
+	if ip, is := EgressIPOf(name); is {
+		k.do(func(b *Book, _ time.Time) {
+			delete(k.wrong, name)
+			b.Deleted(ip)
+		})
+	}
+}
+
+// Listed says that all Leases that there are have been told.
+func (k *Keeper) Listed() { k.do((*Book).Listed) }
+
+// SetReachable says whether changes of Leases are heard of.
+func (k *Keeper) SetReachable(now bool) { k.do(func(b *Book, _ time.Time) { b.SetReachable(now) }) }
+
+// SetNode says whether there is a Node of this name.
+func (k *Keeper) SetNode(name string, exists bool) {
+	k.do(func(b *Book, now time.Time) { b.SetNode(name, exists, now) })
+}
+
+// NodesKnown says that all Nodes that there are have been told.
+func (k *Keeper) NodesKnown() { k.do((*Book).NodesKnown) }
+
+// Restore takes what a running pod had when an earlier process knew it. Call it before Run.
+func (k *Keeper) Restore(id string, ips []netip.Addr, size int, given Given) {
+	k.do(func(b *Book, now time.Time) { b.Restore(id, ips, size, given, now) })
+}
+
+// Assign gives a pod a block that is the same for all of these egress IPs. It returns within [Patience], or when ctx ends, with what the
+// pod has.
+func (k *Keeper) Assign(ctx context.Context, id string, ips []netip.Addr, size int) (Given, error) {
+	k.do(func(b *Book, now time.Time) { b.Add(id, ips, size, now) })
+	for {
+		k.mu.Lock()
+		given, decided := k.book.Of(id)
+		changed := k.decided
+		k.mu.Unlock()
+		if decided {
+			return given, nil
+		}
+		select {
+		case <-ctx.Done():
+			return Given{}, context.Cause(ctx)
+		case <-changed:
+		}
+	}
+}
+
+// Change says that a pod leaves from these egress IPs now.
+func (k *Keeper) Change(id string, ips []netip.Addr) {
+	k.do(func(b *Book, now time.Time) { b.Change(id, ips, now) })
+}
+
+// Release says that a pod has ended.
+func (k *Keeper) Release(id string) { k.do(func(b *Book, now time.Time) { b.Remove(id, now) }) }
+
+// Of returns what a pod has, if that is decided.
+func (k *Keeper) Of(id string) (Given, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.book.Of(id)
+}
+
+// Knows tells whether a pod was added or restored, and not released.
+func (k *Keeper) Knows(id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.book.tenants[id] != nil
+}
+
+// Believes tells whether a node may say that it has a block: it has claimed that, or nobody knows now.
+func (k *Keeper) Believes(node string, egressIP netip.Addr, ports kernel.Ports) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.book.Believes(node, egressIP, ports)
+}
+
+// Lost returns the blocks that running pods have lost since the last call.
+func (k *Keeper) Lost() []Lost {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.book.Lost()
+}
+
+// Numbers counts blocks of a size by egress IP.
+func (k *Keeper) Numbers(size int) map[netip.Addr]Numbers {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.book.Numbers(size, k.clock())
+}
+
+// Run claims blocks and gives them back until ctx ends. Failures are logged and tried again.
+func (k *Keeper) Run(ctx context.Context, client kubernetes.Interface) {
+	k.client = client
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.wake:
+		case <-timer.C:
+		}
+		k.mu.Lock()
+		now := k.clock()
+		writes, wake := k.book.Next(now)
+		changed := k.book.TakeChanged()
+		close(k.decided)
+		k.decided = make(chan struct{})
+		k.mu.Unlock()
+		for _, w := range writes {
+			writing.Go(func() { k.write(ctx, w) })
+		}
+		k.tell()
+		if changed {
+			k.config.Changed()
+		}
+		timer.Stop()
+		if !wake.IsZero() {
+			timer.Reset(max(wake.Sub(now), time.Millisecond))
+		}
+	}
+}
+
+// tell tells what fails, if that has changed.
+func (k *Keeper) tell() {
+	k.mu.Lock()
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(k.wrong)) {
+		errs = append(errs, k.wrong[name])
+	}
+	err := errors.Join(append(errs, k.unwritten)...)
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	changed := text != k.told
+	k.told = text
+	k.mu.Unlock()
+	if changed {
+		k.config.Failing(err)
+	}
+}
+
+// write writes claims, and tells the book what became of it.
+func (k *Keeper) write(ctx context.Context, w Write) {
+	request, cancel := context.WithTimeout(ctx, requestPatience)
+	defer cancel()
+	logger := klog.LoggerWithValues(klog.FromContext(ctx), "lease", klog.KRef(k.config.Namespace, LeaseName(w.EgressIP)))
+	lease, err := k.put(request, w)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		if version, claims, err := k.get(request, w.EgressIP); err == nil {
+			k.do(func(b *Book, now time.Time) { b.Conflict(w, version, claims, now) })
+			return
+		}
+	}
+	outcome, version := outcomeOf(err), uint64(0)
+	if err == nil {
+		version, _, err = readClaims(lease)
+	}
+	if err != nil {
+		err = fmt.Errorf("claim blocks of source ports in the Lease %s/%s: %w", k.config.Namespace, LeaseName(w.EgressIP), k.config.Explain(err))
+	}
+	var before error
+	k.do(func(b *Book, now time.Time) {
+		before, k.unwritten = k.unwritten, err
+		if apierrors.IsNotFound(err) && w.Version > 0 {
+			b.Deleted(w.EgressIP)
+		}
+		b.Wrote(w, outcome, version, now)
+	})
+	if err != nil && before == nil && ctx.Err() == nil {
+		logger.Error(err, "Cannot claim blocks of source ports of an egress IP, or give them back, so pods that start may share ports; will retry, further failures are not logged")
+	}
+	logger.V(2).Info("Wrote which blocks of source ports nodes have", "blocks", len(w.Claims), "err", err)
+}
+
+// put sends a write. It fails with a conflict if there is another version than the one before.
+func (k *Keeper) put(ctx context.Context, w Write) (*coordinationv1.Lease, error) {
+	leases := k.client.CoordinationV1().Leases(k.config.Namespace)
+	if w.Version == 0 {
+		return leases.Create(ctx, w.lease(k.config.Namespace), metav1.CreateOptions{})
+	}
+	patch, err := w.patch()
+	if err != nil {
+		return nil, err
+	}
+	return leases.Patch(ctx, LeaseName(w.EgressIP), types.MergePatchType, patch, metav1.PatchOptions{})
+}
+
+// get returns the newest claims of an egress IP. A node may list Leases, but not get one.
+func (k *Keeper) get(ctx context.Context, egressIP netip.Addr) (version uint64, claims Claims, err error) {
+	byName := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, LeaseName(egressIP)).String()}
+	list, err := k.client.CoordinationV1().Leases(k.config.Namespace).List(ctx, byName)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, lease := range list.Items {
+		if lease.Name == LeaseName(egressIP) {
+			return readClaims(&lease)
+		}
+	}
+	return 0, nil, fmt.Errorf("there is no Lease %s/%s", k.config.Namespace, LeaseName(egressIP))
+}
+
+// outcomeOf says what an error means for the write that it is of. Where the API server has said no, nothing of it comes later.
+func outcomeOf(err error) Outcome {
+	switch reason := apierrors.ReasonForError(err); {
+	case err == nil:
+		return Done
+	case slices.Contains([]metav1.StatusReason{
+		metav1.StatusReasonForbidden, metav1.StatusReasonUnauthorized, metav1.StatusReasonNotFound, metav1.StatusReasonConflict, metav1.StatusReasonAlreadyExists,
+		metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonTooManyRequests, metav1.StatusReasonRequestEntityTooLarge,
+	}, reason):
+		return Refused
+	}
+	return Unknown
+}

@@ -1,0 +1,243 @@
+package portblocks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+var (
+	egressIP  = netip.MustParseAddr("203.0.113.10")
+	egressIP6 = netip.MustParseAddr("2001:db8::10")
+)
+
+// apiServer keeps Leases as a real one does: a patch with a version changes that version alone. What a real one does with the same
+// requests is in hack/e2e.
+type apiServer struct {
+	*testing.T
+	*fake.Clientset
+
+	mu       sync.Mutex
+	versions int
+	refuses  error
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	s := &apiServer{T: t, Clientset: fake.NewClientset()}
+	leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
+	s.PrependReactor("*", "leases", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.refuses != nil {
+			return true, nil, s.refuses
+		}
+		s.versions++
+		version := strconv.Itoa(100 + s.versions)
+		switch action := action.(type) {
+		case clienttesting.CreateAction:
+			lease := action.GetObject().(*coordinationv1.Lease).DeepCopy()
+			lease.ResourceVersion = version
+			err := s.Tracker().Create(leases, lease, "origin-node")
+			return true, lease, err
+		case clienttesting.PatchAction:
+			object, err := s.Tracker().Get(leases, "origin-node", action.GetName())
+			if err != nil {
+				return true, nil, err
+			}
+			lease := object.(*coordinationv1.Lease).DeepCopy()
+			var patched coordinationv1.Lease
+			if err := json.Unmarshal(action.GetPatch(), &patched); err != nil {
+				return true, nil, err
+			}
+			if patched.ResourceVersion != lease.ResourceVersion {
+				return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), action.GetName(), fmt.Errorf("version %s, not %s", lease.ResourceVersion, patched.ResourceVersion))
+			}
+			lease.ResourceVersion, lease.Annotations = version, patched.Annotations
+			return true, lease, s.Tracker().Update(leases, lease, "origin-node")
+		}
+		return false, nil, nil
+	})
+	return s
+}
+
+// keeper returns the running Keeper of a node, which knows all Leases, and what it says that fails.
+func (s *apiServer) keeper(ctx context.Context, node string) (*Keeper, func() error) {
+	var mu sync.Mutex
+	var failing error
+	k := NewKeeper(Config{
+		Namespace: "origin-node", NodeName: node, Explain: func(err error) error { return err }, Changed: func() {},
+		Failing: func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failing = err
+		},
+	})
+	k.Listed()
+	go k.Run(ctx, s.Clientset)
+	return k, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		return failing
+	}
+}
+
+// TestKeeper_TwoNodes claim blocks of an egress IP, and learn of each other's claims by their conflicts alone.
+func TestKeeper_TwoNodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		a, _ := s.keeper(ctx, "node-a")
+		b, _ := s.keeper(ctx, "node-b")
+		had := map[kernel.Ports]string{}
+		var mu sync.Mutex
+		var starting sync.WaitGroup
+		for i := range 40 {
+			k := []*Keeper{a, b}[i%2]
+			starting.Go(func() {
+				id := fmt.Sprintf("pod-%d", i)
+				given, err := k.Assign(ctx, id, []netip.Addr{egressIP, egressIP6}, 512)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || len(given.Of) != 2 || had[given.Ports] != "" {
+					t.Errorf("%s got %v, %v, which %q has", id, given, err, had[given.Ports])
+				}
+				had[given.Ports] = id
+			})
+		}
+		starting.Wait()
+	})
+}
+
+// TestKeeper_NoAPIServer: a pod gets the spare block at once, and the next one shares within Patience.
+func TestKeeper_NoAPIServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		k, failing := s.keeper(ctx, "node-a")
+		if given, err := k.Assign(ctx, "first", []netip.Addr{egressIP}, 512); err != nil || isNone(given.Ports) {
+			t.Fatalf("%v, %v", given, err)
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		s.refuses = errors.New("connection refused")
+		s.mu.Unlock()
+		before := time.Now()
+		if given, err := k.Assign(ctx, "second", []netip.Addr{egressIP}, 512); err != nil || isNone(given.Ports) || time.Since(before) > 0 {
+			t.Errorf("%v, %v after %s", given, err, time.Since(before))
+		}
+		if given, err := k.Assign(ctx, "third", []netip.Addr{egressIP}, 512); err != nil || !isNone(given.Ports) || time.Since(before) > Patience {
+			t.Errorf("%v, %v after %s", given, err, time.Since(before))
+		}
+		if failing() == nil {
+			t.Error("nobody is told that nothing can be claimed")
+		}
+		s.mu.Lock()
+		s.refuses = nil
+		s.mu.Unlock()
+		time.Sleep(2 * longestRetry)
+		if given, _ := k.Of("third"); !isNone(given.Ports) || failing() != nil {
+			t.Errorf("a pod that shares got %v; failing %v", given, failing())
+		}
+		if given, err := k.Assign(ctx, "fourth", []netip.Addr{egressIP}, 512); err != nil || isNone(given.Ports) {
+			t.Errorf("%v, %v", given, err)
+		}
+	})
+}
+
+// TestKeeper_WrongLease: nothing is claimed where it cannot be read what is.
+func TestKeeper_WrongLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		k, failing := s.keeper(ctx, "node-a")
+		lease := Write{EgressIP: egressIP}.lease("origin-node")
+		lease.ResourceVersion, lease.Annotations[Annotation] = "7", `{"1000-1500": {}}`
+		k.SetLease(lease)
+		given, err := k.Assign(ctx, "first", []netip.Addr{egressIP}, 512)
+		if synctest.Wait(); err != nil || !isNone(given.Ports) || failing() == nil {
+			t.Errorf("%v, %v, failing %v", given, err, failing())
+		}
+		lease = lease.DeepCopy()
+		lease.ResourceVersion, lease.Annotations[Annotation] = "8", `{}`
+		if err := s.Tracker().Create(coordinationv1.SchemeGroupVersion.WithResource("leases"), lease, "origin-node"); err != nil {
+			t.Fatal(err)
+		}
+		k.SetLease(lease)
+		synctest.Wait()
+		if failing() != nil {
+			t.Error(failing())
+		}
+	})
+}
+
+func TestLeaseName(t *testing.T) {
+	for ip, want := range map[netip.Addr]string{
+		egressIP:                          "egress-ports-203-0-113-10",
+		netip.MustParseAddr("2001:db8::"): "egress-ports-2001-0db8-0000-0000-0000-0000-0000-0000",
+	} {
+		got := LeaseName(ip)
+		if back, is := EgressIPOf(got); got != want || !is || back != ip {
+			t.Errorf("%s is %s, and back %s, %t", ip, got, back, is)
+		}
+	}
+	for _, other := range []string{"node-1", "egress-ports-", "egress-ports-203-0-113", "egress-ports-203-0-113-010", "egress-ports-2001-db8-0-0-0-0-0-1"} {
+		if ip, is := EgressIPOf(other); is {
+			t.Errorf("%s is the Lease of %s", other, ip)
+		}
+	}
+}
+
+func TestReadClaims_Wrong(t *testing.T) {
+	for text, kept := range map[string]int{
+		`{"1024-1535": {"node": "a"}, "2048-2559": 7}`:  2, // nobody gets the second
+		`{"1024-1535": {"node": "a"}, "2048-2600": {}}`: 0,
+		`{"1024-1535`: 0, `[]`: 0, `{"0-511": {}}`: 0, `{"61440-61951": {}}`: 0, `{"1025-1536": {}}`: 0, `{"1024-1535 ": {}}`: 0,
+	} {
+		lease := Write{EgressIP: egressIP}.lease("origin-node")
+		lease.ResourceVersion, lease.Annotations[Annotation] = "7", text
+		if _, claims, err := readClaims(lease); err == nil || len(claims) != kept || claims != nil && kept == 0 {
+			t.Errorf("%s: %v, %v", text, claims, err)
+		}
+	}
+}
+
+func TestParseAssigned_WhatIsFormatted(t *testing.T) {
+	assigned := []Assignment{
+		{Pod: Pod{"shop", "web-0", "u1", netip.MustParseAddr("10.128.0.5")}, Service: "shop/web", EgressIP: egressIP, Ports: kernel.Ports{First: 1024, Last: 1535}, Node: "node-a", Since: time.Now()},
+		{Pod: Pod{"shop", "web-1", "u2", netip.MustParseAddr("10.128.0.6")}, Service: "shop/web", EgressIP: egressIP, Ports: Shared, Shared: true, Node: "node-a"},
+	}
+	text := FormatAssigned(assigned)
+	short := WithoutNames(text)
+	if strings.Contains(short, "web-0") || WithoutNames(short) != short || WithoutNames("{") != "{" {
+		t.Errorf("%s is left of %s", short, text)
+	}
+	if blocks, err := ParseAssigned(short); err != nil || len(blocks) != 1 {
+		t.Errorf("%v, %v", blocks, err)
+	}
+	blocks, err := ParseAssigned(text)
+	if want := (kernel.Block{Pod: assigned[0].Pod.IP, EgressIP: egressIP, Ports: assigned[0].Ports}); err != nil || len(blocks) != 1 || blocks[0] != want {
+		t.Errorf("%v, %v; want %v", blocks, err, want)
+	}
+	if blocks, err := ParseAssigned(`[{"pod": {"ip": "fd00::5"}, "egressIP": "203.0.113.10", "ports": {"first": 1024, "last": 1535}}]`); err == nil || len(blocks) > 0 {
+		t.Errorf("%v, %v", blocks, err)
+	}
+}

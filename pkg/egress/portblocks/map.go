@@ -1,0 +1,138 @@
+package portblocks
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// Map has the blocks that nodes say that their pods have. It is pure, and for one goroutine at a time.
+type Map struct{ nodes map[string]*saying }
+
+// saying is what a node says: in its Lease, and directly.
+type saying struct {
+	lease, direct *said
+	// since has when each block was first heard of.
+	since map[kernel.Block]time.Time
+}
+
+type said struct {
+	revision uint64
+	blocks   []kernel.Block
+}
+
+// beginning is when revisions begin: so they fit where nodes bound them, far beyond this century's first half.
+var beginning = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// NextRevision returns the revision of what a node says after another one; 0 if its process has said nothing. It is the time, so that what
+// a process says that starts is later than what the one before has said. If the clock was set back, that is so as soon as its Lease says it.
+func NextRevision(last uint64, now time.Time) uint64 {
+	return max(last+1, uint64(max(now.Sub(beginning).Milliseconds(), 0)))
+}
+
+// NewMap returns a Map of which nobody has said anything.
+func NewMap() *Map { return &Map{map[string]*saying{}} }
+
+// Tell takes what a node says, in its Lease or directly, all of it. It tells whether that is new.
+func (m *Map) Tell(node string, direct bool, revision uint64, blocks []kernel.Block, now time.Time) (changed bool) {
+	s := m.nodes[node]
+	if s == nil {
+		s = &saying{since: map[kernel.Block]time.Time{}}
+		m.nodes[node] = s
+	}
+	where := &s.lease
+	if direct {
+		where = &s.direct
+	}
+	before := s.counts()
+	if *where != nil && (*where).revision == revision && slices.Equal((*where).blocks, blocks) {
+		return false
+	}
+	*where = &said{revision, blocks}
+	after := s.counts()
+	since := make(map[kernel.Block]time.Time, len(after))
+	for _, block := range after {
+		if since[block] = now; !s.since[block].IsZero() {
+			since[block] = s.since[block]
+		}
+	}
+	s.since = since
+	return !slices.Equal(before, after)
+}
+
+// counts returns the later one of what a node says.
+func (s *saying) counts() []kernel.Block {
+	switch {
+	case s.direct != nil && (s.lease == nil || s.direct.revision >= s.lease.revision):
+		return s.direct.blocks
+	case s.lease != nil:
+		return s.lease.blocks
+	}
+	return nil
+}
+
+// ForgetLease says that a node has no Lease any more, Forget that it has no Node. Both tell whether something is forgotten that counted.
+func (m *Map) ForgetLease(node string) (changed bool) {
+	s := m.nodes[node]
+	if s == nil || s.lease == nil {
+		return false
+	}
+	before := s.counts()
+	s.lease = nil
+	return !slices.Equal(before, s.counts())
+}
+
+// Forget is as ForgetLease says.
+func (m *Map) Forget(node string) (changed bool) {
+	_, changed = m.nodes[node]
+	delete(m.nodes, node)
+	return changed
+}
+
+// Stated is a block that a node says that one of its pods has, since a time as far as is known.
+type Stated struct {
+	kernel.Block
+	Node  string
+	Since time.Time
+}
+
+// Clash is two pods that nodes say to have the same port of an egress IP. The first one counts.
+type Clash struct{ Counts, Other Stated }
+
+// Of returns the blocks of some egress IPs, sorted by [kernel.CompareBlocks]: those that nodes may say to have, and own ones. Where two have
+// the same port, which should not be, the older one counts, and then that of the node whose name sorts first.
+func (m *Map) Of(own []Stated, is func(egressIP netip.Addr) bool, may func(node string, egressIP netip.Addr, ports kernel.Ports) bool) (blocks []kernel.Block, clashes []Clash) {
+	all := slices.Clone(own)
+	for node, s := range m.nodes {
+		for _, block := range s.counts() {
+			if is(block.EgressIP) && may(node, block.EgressIP, block.Ports) {
+				all = append(all, Stated{block, node, s.since[block]})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b Stated) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Node, b.Node), kernel.CompareBlocks(a.Block, b.Block))
+	})
+	taken := map[netip.Addr]*units{}
+	var counts []Stated
+	for _, one := range all {
+		u := taken[one.EgressIP]
+		if u == nil {
+			u = &units{}
+			taken[one.EgressIP] = u
+		}
+		if u.overlap(one.Ports) {
+			i := slices.IndexFunc(counts, func(other Stated) bool { return other.EgressIP == one.EgressIP && overlaps(other.Ports, one.Ports) })
+			clashes = append(clashes, Clash{counts[i], one})
+			continue
+		}
+		u.mark(one.Ports)
+		counts = append(counts, one)
+		blocks = append(blocks, one.Block)
+	}
+	slices.SortFunc(blocks, kernel.CompareBlocks)
+	return blocks, clashes
+}

@@ -1,0 +1,115 @@
+package portblocks
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+func blockAt(pod string, first uint16) kernel.Block {
+	return kernel.Block{Pod: netip.MustParseAddr(pod), EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 511}}
+}
+
+func all(netip.Addr) bool                             { return true }
+func everybody(string, netip.Addr, kernel.Ports) bool { return true }
+
+// expect expects which blocks there are.
+func (m *Map) expect(t *testing.T, when string, want ...kernel.Block) {
+	t.Helper()
+	if got, _ := m.Of(nil, all, everybody); !slices.Equal(got, want) {
+		t.Errorf("%s: %v, want %v", when, got, want)
+	}
+}
+
+func TestMap_TheLaterStatementCounts(t *testing.T) {
+	m, now := NewMap(), time.Unix(1e9, 0)
+	one, two := blockAt("10.128.0.5", 1024), blockAt("10.128.0.6", 1536)
+	for _, step := range []struct {
+		when     string
+		direct   bool
+		revision uint64
+		blocks   []kernel.Block
+		changed  bool
+		want     []kernel.Block
+	}{
+		{"the Lease", false, 5, []kernel.Block{one}, true, []kernel.Block{one}},
+		{"the same directly", true, 5, []kernel.Block{one}, false, []kernel.Block{one}},
+		{"heard again", true, 5, []kernel.Block{one}, false, []kernel.Block{one}},
+		{"something new directly", true, 6, []kernel.Block{one, two}, true, []kernel.Block{one, two}},
+		{"then in the Lease", false, 6, []kernel.Block{one, two}, false, []kernel.Block{one, two}},
+		{"later in the Lease", false, 7, []kernel.Block{two}, true, []kernel.Block{two}},
+		{"a new process, which goes on from the Lease", true, 8, nil, true, nil},
+	} {
+		if changed := m.Tell("node-b", step.direct, step.revision, step.blocks, now); changed != step.changed {
+			t.Errorf("%s: changed %t", step.when, changed)
+		}
+		m.expect(t, step.when, step.want...)
+	}
+	m.Tell("node-b", false, 9, []kernel.Block{one}, now)
+	if !m.ForgetLease("node-b") || m.ForgetLease("node-b") {
+		t.Error("the Lease does not count")
+	}
+	m.expect(t, "without the Lease")
+	if !m.Forget("node-b") || m.Forget("node-b") {
+		t.Error("forgotten twice")
+	}
+}
+
+// TestMap_Clash: of two that say to have a port the older one counts, then the name of the node; own ones are among them.
+func TestMap_Clash(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	older, younger, mine := blockAt("10.128.1.5", 1024), blockAt("10.128.2.5", 1024), blockAt("10.128.0.5", 1024)
+	for _, test := range []struct {
+		name            string
+		b, c, own       time.Duration // after which it was first said; not at all if negative
+		want            kernel.Block
+		clashes         int
+		counts, another string
+	}{
+		{"c is older", 2, 1, -1, younger, 1, "node-c", "node-b"},
+		{"same age", 1, 1, -1, older, 1, "node-b", "node-c"},
+		{"this node's is the oldest", 2, 3, 1, mine, 2, "node-a", "node-b"},
+		{"this node's is the youngest", 1, -1, 2, older, 1, "node-b", "node-a"},
+	} {
+		m := NewMap()
+		if m.Tell("node-b", true, 1, []kernel.Block{older}, now.Add(test.b)); test.c >= 0 {
+			m.Tell("node-c", true, 1, []kernel.Block{younger}, now.Add(test.c))
+		}
+		m.Tell("node-b", false, 2, []kernel.Block{older}, now.Add(time.Hour)) // said again
+		var own []Stated
+		if test.own >= 0 {
+			own = []Stated{{mine, "node-a", now.Add(test.own)}}
+		}
+		blocks, clashes := m.Of(own, all, everybody)
+		if len(blocks) != 1 || blocks[0] != test.want || len(clashes) != test.clashes || clashes[0].Counts.Node != test.counts || clashes[0].Other.Node != test.another {
+			t.Errorf("%s: %v, %v", test.name, blocks, clashes)
+		}
+	}
+}
+
+// TestMap_Filters: of others' egress IPs nothing is said, nor what a node has not claimed.
+func TestMap_Filters(t *testing.T) {
+	m, now := NewMap(), time.Unix(1e9, 0)
+	other := blockAt("10.128.1.6", 1536)
+	other.EgressIP = netip.MustParseAddr("203.0.113.11")
+	m.Tell("node-b", true, 1, []kernel.Block{blockAt("10.128.1.5", 1024), other}, now)
+	m.Tell("node-c", true, 1, []kernel.Block{blockAt("10.128.2.5", 2048)}, now)
+	blocks, clashes := m.Of(nil, func(ip netip.Addr) bool { return ip == egressIP }, func(node string, _ netip.Addr, _ kernel.Ports) bool { return node == "node-c" })
+	if len(blocks) != 1 || blocks[0] != blockAt("10.128.2.5", 2048) || len(clashes) != 0 {
+		t.Errorf("%v, %v", blocks, clashes)
+	}
+}
+
+func TestNextRevision_Grows(t *testing.T) {
+	now := beginning.Add(time.Hour)
+	first := NextRevision(0, now)
+	if second, after := NextRevision(first, now.Add(-time.Minute)), NextRevision(0, now.Add(time.Minute)); second <= first || after <= second || first == 0 {
+		t.Errorf("%d, %d, %d", first, second, after)
+	}
+	if far := NextRevision(0, beginning.AddDate(30, 0, 0)); far >= 1<<40 {
+		t.Errorf("%d is too large for the bound of revisions", far)
+	}
+}

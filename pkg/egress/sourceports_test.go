@@ -1,0 +1,386 @@
+package egress
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// portsTest are the source ports of node-a, whose Service shop/web has 203.0.113.10 and selects app=web.
+type portsTest struct {
+	*testing.T
+	*sourcePorts
+	ctx    context.Context
+	folder string
+	store  *attachments.Store
+	told   []string
+	// written are the lines of a journal, unwritten is why it cannot be written.
+	mu        sync.Mutex
+	written   []string
+	unwritten error
+}
+
+// Assigned is part of [portblocks.Recorder].
+func (p *portsTest) Assigned(_ context.Context, a portblocks.Assignment) error {
+	return p.write("+ %s %s %s %t", a.Pod.Name, a.EgressIP, a.Service, a.Shared)
+}
+
+// Released is part of [portblocks.Recorder].
+func (p *portsTest) Released(_ context.Context, a portblocks.Assignment, at time.Time) error {
+	return p.write("- %s %s %s", a.Pod.Name, a.EgressIP, at.UTC().Format("15:04:05"))
+}
+
+func (p *portsTest) write(format string, args ...any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.written = append(p.written, fmt.Sprintf(format, args...))
+	return p.unwritten
+}
+
+// newPortsTest returns those of a process that has just been started, with the attachments in a folder.
+func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *portsTest {
+	t.Helper()
+	store, err := attachments.Open(filepath.Join(folder, "attachments"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := cluster.Config{NodeName: "node-a", ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, Steering: cluster.Steering{Mode: holders.Auto}}
+	p := &portsTest{T: t, ctx: ctx, folder: folder, store: store, sourcePorts: offlinePorts(size, cluster.New(config))}
+	p.recorder, p.all = p, store.All
+	p.setPorts = func(id string, ports []attachments.Ports, size int) error {
+		_, err := store.Change(id, func(a *attachments.Attachment) { a.Ports, a.BlockSize = ports, size })
+		p.follow(store.All())
+		return err
+	}
+	p.setRecorded = func(id string) error {
+		_, err := store.Change(id, func(a *attachments.Attachment) { a.Recorded = true })
+		return err
+	}
+	p.tellPod = func(_, name, _ string, reason plan.Reason, _ string) {
+		p.told = append(p.told, name+" "+string(reason))
+	}
+	p.tellNode = func(reason plan.Reason, _ string) { p.told = append(p.told, string(reason)) }
+	p.keeper = portblocks.NewKeeper(portblocks.Config{
+		Namespace: "origin-node", NodeName: "node-a", Explain: func(err error) error { return err }, Changed: func() {}, Failing: func(error) {},
+	})
+	p.state.SetService(clustertest.NewService("web", func(s *v1.Service) {
+		s.Namespace, s.Spec.Selector, s.Spec.IPFamilies = "shop", map[string]string{"app": "web"}, []v1.IPFamily{v1.IPv4Protocol}
+		s.Spec.ExternalIPs = []string{egressIP.String()}
+	}))
+	for _, a := range store.All() {
+		p.bind(a)
+	}
+	p.follow(store.All())
+	return p
+}
+
+// bind has the plan know a pod.
+func (p *portsTest) bind(a attachments.Attachment) {
+	p.state.SetAttachment(plan.Attachment{Addr: a.IPs[0], Pod: plan.Pod{Namespace: "shop", Name: a.Pod.Name}, UID: a.Pod.UID, Node: "node-a", Labels: map[string]string{"app": "web"}, Released: !a.Released.IsZero()})
+	p.state.Update(v1.IPv4Protocol)
+}
+
+// start attaches a pod, as an Attacher does, and returns its ports.
+func (p *portsTest) start(name, ip string) []attachments.Ports {
+	p.Helper()
+	a := attachments.Attachment{ContainerID: name, IfName: "eth0", Pod: attachments.Pod{Namespace: "shop", Name: name, UID: "uid-" + name}, IPs: []netip.Addr{netip.MustParseAddr(ip)}, Since: time.Now()}
+	if err := p.store.Put(a); err != nil {
+		p.Fatal(err)
+	}
+	p.follow(p.store.All())
+	p.bind(a)
+	ports, size, err := p.assign(p.ctx, a, p.bindingsOf(a))
+	if err != nil {
+		p.Fatal(err)
+	}
+	if ports != nil {
+		if err := p.setPorts(name, ports, size); err != nil {
+			p.Fatal(err)
+		}
+	}
+	return ports
+}
+
+// end ends a pod.
+func (p *portsTest) end(name string) {
+	p.Helper()
+	a, _, err := p.store.Release(name, time.Now())
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.bind(a)
+	p.follow(p.store.All())
+	p.reconcile(p.ctx)
+}
+
+// steering is what a sync writes while this node holds egress IPs, or not.
+func (p *portsTest) steering(held bool) kernel.Steering {
+	result := kernel.Steering{Held: map[netip.Addr]bool{}}
+	if held {
+		result.Held[egressIP] = true
+	}
+	p.steer(v1.IPv4Protocol, []netip.Addr{egressIP}, &result)
+	return result
+}
+
+// wrote fails unless these lines were written down since the last call.
+func (p *portsTest) wrote(when string, want ...string) {
+	p.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if diff := cmp.Diff(want, p.written, cmpopts.EquateEmpty()); diff != "" {
+		p.Errorf("%s: written down (-want +got):\n%s", when, diff)
+	}
+	p.written = nil
+}
+
+// claimed has a node claim a block, in a version of the Lease.
+func (p *portsTest) claimed(version, claims string) {
+	lease := &coordinationv1.Lease{}
+	lease.Name, lease.Namespace, lease.ResourceVersion = portblocks.LeaseName(egressIP), "origin-node", version
+	lease.Annotations = map[string]string{portblocks.Annotation: claims}
+	p.setClaims(lease, false)
+}
+
+// inBubble runs a test with a keeper that claims from an API server that takes everything.
+func inBubble(t *testing.T, test func(ctx context.Context)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		test(ctx)
+	})
+}
+
+// claims has the keeper run, and claim.
+func (p *portsTest) claims() {
+	p.apply(holders.LeasesKnown{})
+	p.nodesKnown()
+	go p.keeper.Run(p.ctx, versioned())
+}
+
+func TestSourcePorts_LifeOfAPod(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		folder := t.TempDir()
+		p := newPortsTest(ctx, t, folder, 512)
+		p.claims()
+		ports := p.start("web-0", "10.128.0.5")
+		if len(ports) != 1 || ports[0].Shared || ports[0].Last-ports[0].First != 511 || ports[0].Service != "shop/web" {
+			t.Fatalf("ports %+v", ports)
+		}
+		p.wrote("started", "+ web-0 203.0.113.10 shop/web false")
+		want := []kernel.Block{{Pod: netip.MustParseAddr("10.128.0.5"), EgressIP: egressIP, Ports: kernel.Ports{First: ports[0].First, Last: ports[0].Last}}}
+		expect := func(when string, p *portsTest, want []kernel.Block) {
+			t.Helper()
+			got := p.steering(false)
+			stated, assigned := p.stated()
+			if !slices.Equal(got.Blocks, want) || got.Shared[egressIP] != portblocks.Shared || !slices.Equal(stated, want) || (assigned == "") != (want == nil) {
+				t.Errorf("%s: blocks %v, shared %v, stated %v and %q; want %v", when, got.Blocks, got.Shared, stated, assigned, want)
+			}
+		}
+		expect("started", p, want)
+
+		p = newPortsTest(ctx, t, folder, 512)
+		expect("a process later, before any Lease is known", p, want)
+		p.claims()
+		p.reconcile(ctx)
+		p.wrote("a process later")
+		expect("a process later", p, want)
+		if again, _, err := p.assign(ctx, p.store.All()[0], p.bindingsOf(p.store.All()[0])); err != nil || !slices.Equal(again, ports) {
+			t.Errorf("the plugin asks again: %v, %v", again, err)
+		}
+		p.end("web-0")
+		p.wrote("ended", "- web-0 203.0.113.10 00:00:00")
+		p.reconcile(ctx)
+		p.wrote("once")
+		expect("ended", p, nil)
+	})
+}
+
+// TestSourcePorts_Sharing: a pod that can get no block is told of, and counted, and the journal says that it shares.
+func TestSourcePorts_Sharing(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.unwritten = errors.New("no space left")
+		if ports := p.start("web-0", "10.128.0.5"); len(ports) != 1 || !ports[0].Shared || ports[0].First != portblocks.Shared.First {
+			t.Fatalf("ports %+v", ports) // nobody has said what is claimed
+		}
+		p.wrote("started", "+ web-0 203.0.113.10 shop/web true")
+		if want := []string{"EgressPortsNotRecorded", "web-0 EgressPortsShared"}; !slices.Equal(p.told, want) {
+			t.Errorf("told %v, want %v", p.told, want)
+		}
+		if got := p.steering(true); got.Blocks != nil || got.Shared[egressIP] != portblocks.Shared || p.sharing()[egressIP] != 1 {
+			t.Errorf("%+v, sharing %v", got, p.sharing())
+		}
+	})
+}
+
+// TestSourcePorts_Lost: a pod whose block another node has claimed shares from then on.
+func TestSourcePorts_Lost(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.claims()
+		had := p.start("web-0", "10.128.0.5")[0]
+		p.wrote("started", "+ web-0 203.0.113.10 shop/web false")
+		p.claimed("1000000", fmt.Sprintf(`{"%d-%d": {"node": "node-b"}}`, had.First, had.Last))
+		p.mayDiffer()
+		if got := p.steering(false); got.Blocks != nil {
+			t.Errorf("blocks %v", got.Blocks)
+		}
+		p.reconcile(ctx)
+		p.wrote("lost", "- web-0 203.0.113.10 00:00:00", "+ web-0 203.0.113.10 shop/web true")
+		if !slices.Contains(p.told, "web-0 EgressPortBlockLost") || !p.store.All()[0].Ports[0].Shared {
+			t.Errorf("told %v, attachment %+v", p.told, p.store.All()[0])
+		}
+	})
+}
+
+// TestSourcePorts_Others: what another node says counts where this one has the egress IP, and if that node has claimed it. It counts on nodes
+// that give no blocks, too.
+func TestSourcePorts_Others(t *testing.T) {
+	for _, size := range []int{0, 512} {
+		p := newPortsTest(t.Context(), t, t.TempDir(), size)
+		p.apply(holders.LeasesKnown{})
+		block := kernel.Block{Pod: netip.MustParseAddr("10.128.1.5"), EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}
+		say := holders.Assigned{Node: "node-b", Blocks: []kernel.Block{block}, Revision: 3, Source: holders.Announcement}
+		expect := func(when string, held, counts bool) {
+			t.Helper()
+			got := p.steering(held)
+			if is := slices.Contains(got.Blocks, block); is != counts || len(p.portMap()) > 0 != counts || (got.Shared != nil) != (counts || size > 0) {
+				t.Errorf("%d: %s: %+v, map %v", size, when, got, p.portMap())
+			}
+		}
+		expect("nothing is said", true, false)
+		if p.apply(say) {
+			t.Error("a sync follows from what counts for nothing")
+		}
+		expect("not claimed", true, false)
+		p.claimed("5", `{"2048-2559": {"node": "node-b"}}`)
+		if !p.mayDiffer() || p.apply(say) {
+			t.Error("a sync follows from what counts, when it is new")
+		}
+		expect("claimed", true, true)
+		expect("the egress IP is elsewhere", false, false)
+		p.claimed("6", `{"2048-2559": {"node": "node-c"}}`)
+		p.mayDiffer()
+		expect("claimed by another node", true, false)
+		p.apply(holders.Hearing{Now: false})
+		p.mayDiffer()
+		expect("nobody knows who has claimed it", true, true)
+		p.apply(holders.NodeDeleted{Name: "node-b"})
+		expect("its node is gone", true, false)
+	}
+}
+
+// TestSourcePorts_Off: nothing is added to what the kernel holds, to what is announced, or to what the plugin is answered.
+func TestSourcePorts_Off(t *testing.T) {
+	p := newPortsTest(t.Context(), t, t.TempDir(), 0)
+	p.apply(holders.LeasesKnown{})
+	if ports := p.start("web-0", "10.128.0.5"); ports != nil {
+		t.Errorf("ports %v", ports)
+	}
+	p.reconcile(t.Context())
+	p.wrote("off")
+	blocks, assigned := p.stated()
+	if got := p.steering(true); got.Blocks != nil || got.Shared != nil || blocks != nil || assigned != "" || p.assignments() != nil {
+		t.Errorf("%+v, %v, %q", got, blocks, assigned)
+	}
+	var none *sourcePorts
+	none.synced(v1.IPv4Protocol)
+	none.steer(v1.IPv4Protocol, nil, nil)
+	if none.apply(holders.LeasesKnown{}) || none.assignments() != nil || none.fault() != nil {
+		t.Error("steering is off, and something follows")
+	}
+}
+
+// TestSourcePorts_Annotation: a Service says how many ports its pods have; what cannot be understood is told.
+func TestSourcePorts_Annotation(t *testing.T) {
+	for value, want := range map[string]int{"": 512, "64": 64, "8192": 8192, "0": 0, "100": 512, "many": 512} {
+		p := newPortsTest(t.Context(), t, t.TempDir(), 512)
+		p.state.SetService(clustertest.NewService("web", func(s *v1.Service) {
+			s.Namespace, s.Spec.ExternalIPs = "shop", []string{egressIP.String()}
+			if value != "" {
+				s.Annotations = map[string]string{cluster.PortBlockAnnotation: value}
+			}
+		}))
+		size := p.sizeFor([]plan.Binding{{Service: plan.Service{Namespace: "shop", Name: "web"}, EgressIP: egressIP}})
+		_, told := p.troubles()[plan.Service{Namespace: "shop", Name: "web"}]
+		if wrong := value == "100" || value == "many"; size != want || told != wrong {
+			t.Errorf("%q: %d ports, want %d; told %t", value, size, want, told)
+		}
+	}
+}
+
+// TestSourcePorts_Clash: of two pods with one port one counts, and it is told, once.
+func TestSourcePorts_Clash(t *testing.T) {
+	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
+	for i, node := range []string{"node-b", "node-c"} {
+		block := kernel.Block{Pod: netip.AddrFrom4([4]byte{10, 128, byte(i + 1), 5}), EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}
+		p.apply(holders.Assigned{Node: node, Blocks: []kernel.Block{block}, Revision: 3, Source: holders.Lease})
+	}
+	for range 3 {
+		if got := p.steering(true); len(got.Blocks) != 1 || got.Blocks[0].Pod != netip.MustParseAddr("10.128.1.5") {
+			t.Errorf("blocks %v", got.Blocks)
+		}
+		p.mayDiffer()
+		p.reconcile(t.Context())
+	}
+	if !slices.Equal(p.told, []string{"EgressPortBlockClash"}) {
+		t.Errorf("told %v", p.told)
+	}
+}
+
+// versioned returns a client whose Leases have versions.
+func versioned() *fake.Clientset {
+	client, version := fake.NewClientset(), 100
+	client.PrependReactor("create", "leases", giveVersion(client, &version))
+	client.PrependReactor("patch", "leases", giveVersion(client, &version))
+	return client
+}
+
+// giveVersion has each write of a Lease make another version.
+func giveVersion(client *fake.Clientset, version *int) clienttesting.ReactionFunc {
+	leases := coordinationv1.SchemeGroupVersion.WithResource("leases")
+	return func(action clienttesting.Action) (bool, runtime.Object, error) {
+		*version++
+		lease := &coordinationv1.Lease{}
+		switch action := action.(type) {
+		case clienttesting.CreateAction:
+			lease = action.GetObject().(*coordinationv1.Lease).DeepCopy()
+			lease.ResourceVersion = strconv.Itoa(*version)
+			return true, lease, client.Tracker().Create(leases, lease, "origin-node")
+		case clienttesting.PatchAction:
+			if err := json.Unmarshal(action.GetPatch(), lease); err != nil {
+				return true, nil, err
+			}
+			lease.Namespace, lease.Name, lease.ResourceVersion = "origin-node", action.GetName(), strconv.Itoa(*version)
+			return true, lease, client.Tracker().Update(leases, lease, "origin-node")
+		}
+		return false, nil, nil
+	}
+}
