@@ -195,7 +195,7 @@ func (w *blocksWorld) stated(held map[kernel.Block]string) error {
 		}
 		var blocks []kernel.Block
 		if text := lease.Annotations[portblocks.AssignedAnnotation]; text != "" {
-			if blocks, err = portblocks.ParseAssigned(text); err != nil {
+			if blocks, err = portblocks.ParseBlocks(text); err != nil {
 				return err
 			}
 		}

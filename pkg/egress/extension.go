@@ -16,9 +16,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/journal"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -40,13 +40,11 @@ type Config struct {
 	Membership Membership
 	// Attaching is how the CNI plugin is answered.
 	Attaching attach.Config
-	// PortBlocks is the number of ports in the blocks of source ports that pods get of their egress IPs; 0 for none. Recorder, if not nil,
-	// writes down who has which.
+	// PortBlocks is the number of ports in the blocks of source ports that pods get of their egress IPs; 0 for none.
 	PortBlocks int
-	Recorder   portblocks.Recorder
 	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
 	PortSecurity PortSecurity
-	// Journal is where it is written down which pod has which source ports.
+	// Journal is where it is written down which pod has which source ports, if they get blocks.
 	Journal Journal
 	// MinSyncPeriod is the least time between two syncs.
 	MinSyncPeriod time.Duration
@@ -78,6 +76,8 @@ type Extension struct {
 	balancer *balancer
 	// sourcePorts is nil if nothing is steered.
 	sourcePorts *sourcePorts
+	// journal is nil if nothing is written down of source ports.
+	journal *journal.Journal
 	// attacher is nil if the CNI plugin is not answered.
 	attacher *attach.Attacher
 	// ports is nil if the sources of what pods send are not checked; Watch sets it.
@@ -158,6 +158,9 @@ func New(ctx context.Context, config Config) *Extension {
 	})
 	e.balancer = newBalancer(e)
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
+	if config.PortBlocks > 0 && config.Journal.Folder != "" {
+		e.keepJournal()
+	}
 	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
 		e.pool.keep() // also while the API server is waited for
 	}
@@ -214,7 +217,15 @@ func (e *Extension) warnOfUnknownNode() {
 }
 
 // Wait returns when all that Watch has begun has ended.
-func (e *Extension) Wait() { e.running.Wait() }
+func (e *Extension) Wait() {
+	e.running.Wait()
+	if e.journal == nil {
+		return
+	}
+	if err := e.journal.Close(); err != nil {
+		e.logger.Error(err, "The journal of source ports may lack its last lines")
+	}
+}
 
 // Summary may be called at any time.
 func (e *Extension) Summary() Summary {

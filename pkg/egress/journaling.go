@@ -1,10 +1,14 @@
 package egress
 
 import (
+	"context"
+	"time"
+
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/journal"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 // Journal is where this node writes down which pod has which source ports.
@@ -37,3 +41,22 @@ func OpenJournal(j Journal, node string, logger klog.Logger, tell func(reason pl
 		},
 	})
 }
+
+// keepJournal writes down which pod has which source ports from now on. A journal that cannot be opened keeps no pod from running: it is
+// told with each that is not written down.
+func (e *Extension) keepJournal() {
+	var err error
+	e.journal, err = OpenJournal(e.config.Journal, e.config.NodeName, e.logger, func(reason plan.Reason, note string) { e.events.Tell(reason, note) })
+	if err != nil {
+		e.sourcePorts.recorder = unopened{err}
+		return
+	}
+	e.sourcePorts.recorder, e.sourcePorts.resume = e.journal, e.journal.Resume
+}
+
+// unopened is a [portblocks.Recorder] that writes nothing down, for this reason.
+type unopened struct{ err error }
+
+func (u unopened) Assigned(context.Context, portblocks.Assignment) error { return u.err }
+
+func (u unopened) Released(context.Context, portblocks.Assignment, time.Time) error { return u.err }

@@ -47,8 +47,11 @@ type sourcePorts struct {
 	node   string
 	state  *cluster.State
 	keeper *portblocks.Keeper
-	// recorder writes down who has which ports; nil: nobody does.
+	// recorder writes down who has which ports; nil: nobody does. Resume tells it before all else who has some when this process begins;
+	// nil: it does not ask.
 	recorder portblocks.Recorder
+	resume   func(context.Context, []portblocks.Assignment) error
+	resumed  sync.Once
 	logger   klog.Logger
 	// setPorts notes what a pod has, setRecorded that the end of it is written down, all returns all attachments.
 	setPorts    func(id string, ports []attachments.Ports, blockSize int) error
@@ -106,7 +109,7 @@ func newSourcePorts(e *Extension) *sourcePorts {
 		return nil
 	}
 	s := offlinePorts(e.config.PortBlocks, e.state)
-	s.recorder, s.logger = e.config.Recorder, e.logger
+	s.logger = e.logger
 	s.tellPod, s.tellNode = func(namespace, name, uid string, reason plan.Reason, note string) {
 		e.events.TellPod(namespace, name, uid, reason, note)
 	}, func(reason plan.Reason, note string) { e.events.Tell(reason, note) }
@@ -384,6 +387,7 @@ func (s *sourcePorts) reconcile(ctx context.Context) {
 	if s.size == 0 {
 		return
 	}
+	s.record(ctx, attachments.Attachment{}, nil, nil) // what there was before
 	for _, lost := range s.keeper.Lost() {
 		s.logger.Error(nil, "A pod has lost its block of source ports, because another node has claimed it: this node's Node was deleted, or somebody has changed the Lease. The pod shares ports from now on",
 			"container", lost.ID, "egressIP", lost.EgressIP, "ports", lost.Ports, "lease", portblocks.LeaseName(lost.EgressIP))
@@ -449,12 +453,36 @@ func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.P
 		size, strings.Join(of, ", "), portblocks.Patience, portblocks.Shared))
 }
 
+// recordPatience bounds how long a pod waits for what is written down of it: the disk may hang.
+const recordPatience = 2 * time.Second
+
+// begin tells the recorder who has ports when this process begins, once.
+func (s *sourcePorts) begin(ctx context.Context) (err error) {
+	s.resumed.Do(func() {
+		if s.resume == nil {
+			return
+		}
+		var has []portblocks.Assignment
+		for _, a := range s.all() {
+			for _, p := range a.Ports {
+				if !a.Recorded {
+					has = append(has, s.assignment(a, p))
+				}
+			}
+		}
+		err = s.resume(ctx, has)
+	})
+	return err
+}
+
 // record writes down what a pod has instead of what it had.
 func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, before, after []attachments.Ports) {
 	if s.recorder == nil {
 		return
 	}
-	var errs []error
+	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	errs := []error{s.begin(ctx)}
 	at := a.Released
 	if at.IsZero() {
 		at = time.Now()

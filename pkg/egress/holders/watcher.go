@@ -189,7 +189,7 @@ func Assigning(lease *coordinationv1.Lease) (blocks []kernel.Block, revision uin
 	wrong := func(key string, err error) error {
 		return fmt.Errorf("read Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, key, err)
 	}
-	if blocks, err = portblocks.ParseAssigned(text); err != nil {
+	if blocks, err = portblocks.ParseBlocks(text); err != nil {
 		err = wrong(portblocks.AssignedAnnotation, err)
 	}
 	number := lease.Annotations[portblocks.AssignedRevisionAnnotation]

@@ -230,14 +230,14 @@ func TestParseAssigned_WhatIsFormatted(t *testing.T) {
 	if strings.Contains(short, "web-0") || WithoutNames(short) != short || WithoutNames("{") != "{" {
 		t.Errorf("%s is left of %s", short, text)
 	}
-	if blocks, err := ParseAssigned(short); err != nil || len(blocks) != 1 {
+	if blocks, err := ParseBlocks(short); err != nil || len(blocks) != 1 {
 		t.Errorf("%v, %v", blocks, err)
 	}
-	blocks, err := ParseAssigned(text)
+	blocks, err := ParseBlocks(text)
 	if want := (kernel.Block{Pod: assigned[0].Pod.IP, EgressIP: egressIP, Ports: assigned[0].Ports}); err != nil || len(blocks) != 1 || blocks[0] != want {
 		t.Errorf("%v, %v; want %v", blocks, err, want)
 	}
-	if blocks, err := ParseAssigned(`[{"pod": {"ip": "fd00::5"}, "egressIP": "203.0.113.10", "ports": {"first": 1024, "last": 1535}}]`); err == nil || len(blocks) > 0 {
+	if blocks, err := ParseBlocks(`[{"pod": {"ip": "fd00::5"}, "egressIP": "203.0.113.10", "ports": {"first": 1024, "last": 1535}}]`); err == nil || len(blocks) > 0 {
 		t.Errorf("%v, %v", blocks, err)
 	}
 }

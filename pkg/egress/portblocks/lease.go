@@ -19,8 +19,6 @@ const (
 	//
 	//	{"1024-1535": {"node": "node-1", "since": "2026-11-27T08:00:00Z"}}
 	Annotation = "network.openshift.io/egress-port-blocks"
-	// AssignedAnnotation of a node's own Lease has which of its pods has which ports, as a JSON list of [Assignment] without since.
-	AssignedAnnotation = "network.openshift.io/egress-port-blocks-assigned"
 	// AssignedRevisionAnnotation has the revision of what AssignedAnnotation says, as a decimal number.
 	AssignedRevisionAnnotation = "network.openshift.io/egress-port-blocks-revision"
 
@@ -121,7 +119,7 @@ func FormatAssigned(assignments []Assignment) string {
 	return string(text)
 }
 
-// WithoutNames returns what a text of AssignedAnnotation has that ParseAssigned reads: there may be thousands of nodes. What is no such
+// WithoutNames returns what a text of AssignedAnnotation has that ParseBlocks reads: there may be thousands of nodes. What is no such
 // text stays as it is.
 func WithoutNames(text string) string {
 	type pod struct {
@@ -143,8 +141,8 @@ func WithoutNames(text string) string {
 	return string(short)
 }
 
-// ParseAssigned reads the blocks of AssignedAnnotation, without the pods that share.
-func ParseAssigned(text string) (blocks []kernel.Block, err error) {
+// ParseBlocks reads the blocks of AssignedAnnotation, without the pods that share.
+func ParseBlocks(text string) (blocks []kernel.Block, err error) {
 	var list []Assignment
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		return nil, fmt.Errorf("%.100q is no list of assignments: %w", text, err)

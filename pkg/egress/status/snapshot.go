@@ -41,11 +41,6 @@ type Snapshot struct {
 	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
-	// PortBlocks are the source ports of egress IPs that this node's pods have. There are none where port blocks are off.
-	PortBlocks []portblocks.Assignment `json:"portBlocks,omitempty"`
-	// PortMap is whose the ports of egress IPs are, of all nodes' pods, as far as this node knows.
-	PortMap []kernel.Block `json:"portMap,omitempty"`
-
 	// PortBlocks are the source ports that this node's pods have of their egress IPs, and PortMap the blocks of other nodes' pods of which
 	// this node has the egress IP, or may have it.
 	PortBlocks []portblocks.Assignment `json:"portBlocks,omitempty"`
