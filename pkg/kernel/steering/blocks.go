@@ -118,9 +118,9 @@ func withoutOverlaps(sorted []kernel.Block) (counting []kernel.Block) {
 	return counting
 }
 
-// ownPorts are the elements of the set of pods' own ports, without pods that are known to run on other nodes: the kernel takes 60 ms to remove one
-// element of 5,000. The same ports of several egress IPs are one; of blocks that lie in each other
-// the larger one stays, for the kernel takes none that overlap.
+// ownPorts are the elements of the set of pods' own ports, without pods that are known to run on other nodes: the kernel takes 60 ms to
+// remove one element of 5,000. The same ports of several egress IPs are one; of blocks that lie in each other the larger one stays, for
+// the kernel takes none that overlap.
 func ownPorts(steering kernel.Steering) nft.Elements {
 	byPod := slices.DeleteFunc(slices.Clone(steering.Blocks), func(b kernel.Block) bool {
 		home, known := steering.Homes[b.Pod]
