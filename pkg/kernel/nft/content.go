@@ -2,7 +2,6 @@ package nft
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -270,7 +269,7 @@ func (e Edit) Remove(set string, key Key) {
 
 // Replace makes a set hold these elements and no others.
 func (e Edit) Replace(set string, elements Elements) {
-	for key := range maps.Clone(e.content[set]) {
+	for key := range e.content[set] {
 		if _, stays := elements[key]; !stays {
 			e.Remove(set, key)
 		}
@@ -279,7 +278,9 @@ func (e Edit) Replace(set string, elements Elements) {
 		e.content[set] = Elements{}
 	}
 	for key, value := range elements {
-		e.Set(set, key, value)
+		if is, there := e.content[set][key]; !there || is != value {
+			e.Set(set, key, value)
+		}
 	}
 }
 

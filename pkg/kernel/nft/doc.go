@@ -8,6 +8,8 @@
 // nobody has changed costs one message. If somebody has changed the ruleset, most often the proxier its own
 // tables, a look compares digests of the sets and makes no copy of them.
 //
+// Elements with a timeout are not compared: packets write them, or the State has them as passing, to be written once.
+//
 // # Rules
 //
 // A rule is written as nft reads it, with IP for ip or ip6:

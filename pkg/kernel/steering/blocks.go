@@ -93,7 +93,7 @@ func (c *content) replaceBlocks(edit nft.Edit, steering kernel.Steering) {
 		}
 	}
 	edit.Replace(inwardMap, inward)
-	edit.Replace(ownPortsSet, ownPorts(c.blocks.counting))
+	edit.Replace(ownPortsSet, ownPorts(steering))
 	for of := range before {
 		if _, stays := c.blocks.ports[of]; !stays {
 			c.giveAll(edit, of.pod)
@@ -118,14 +118,18 @@ func withoutOverlaps(sorted []kernel.Block) (counting []kernel.Block) {
 	return counting
 }
 
-// ownPorts are the elements of the set of pods' own ports. The same ports of several egress IPs are one; of blocks that lie in each other
-// the larger one stays, for the kernel takes none that overlap.
-func ownPorts(blocks []kernel.Block) nft.Elements {
-	byPod := slices.Clone(blocks)
+// ownPorts are the elements of the set of pods' own ports, without pods that are known to run on other nodes: the kernel takes 60 ms to
+// remove one element of 5,000. The same ports of several egress IPs are one; of blocks that lie in each other the larger one stays, for
+// the kernel takes none that overlap.
+func ownPorts(steering kernel.Steering) nft.Elements {
+	byPod := slices.DeleteFunc(slices.Clone(steering.Blocks), func(b kernel.Block) bool {
+		home, known := steering.Homes[b.Pod]
+		return known && home != steering.Self
+	})
 	slices.SortFunc(byPod, func(a, b kernel.Block) int {
 		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Ports.First, b.Ports.First), cmp.Compare(b.Ports.Last, a.Ports.Last))
 	})
-	own := make(nft.Elements, len(blocks))
+	own := make(nft.Elements, len(byPod))
 	var last kernel.Block
 	for _, b := range byPod {
 		if b.Pod == last.Pod && b.Ports.First <= last.Ports.Last {

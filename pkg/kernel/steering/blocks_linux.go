@@ -54,9 +54,9 @@ func (l layout) block() []nft.Rule {
 	}
 }
 
-// keepFarPort has what goes to the pod whose port it is for keep its source, so that nobody masquerades it, and its port: where the pod's node
-// still has the flow as one that another node translates, the kernel would choose a port that the pod has no connection with. It drops
-// the packet instead. The far side sends it again, when package conntrack has ended that flow.
+// keepFarPort has what goes to the pod whose port it is for keep its source, so that nobody masquerades it, and its port: where the pod's
+// node still has the flow as one that another node translates, the kernel would choose a port that the pod has no connection with. It
+// drops the packet instead. The far side sends it again, when package conntrack has ended that flow.
 func (l layout) keepFarPort() (rules []nft.Rule) {
 	for _, protocol := range []string{"tcp", "udp"} {
 		rules = append(rules, l.rule("to the pod whose port it is for", l.markedWith(numberInward)+"meta l4proto "+protocol+" snat to IP saddr : th sport"))

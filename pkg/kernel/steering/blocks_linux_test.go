@@ -20,8 +20,8 @@ var (
 	sharedPorts = kernel.Ports{First: 61440, Last: 65535}
 )
 
-// onBlocks runs test for each transport and family, on three nodes: the pods 1 and 2 are on the first two, and have blocks of one egress IP. The
-// host outside answers by the route to that alone.
+// onBlocks runs test for each transport and family, on three nodes: the pods 1 and 2 are on the first two, and have blocks of one egress
+// IP. The host outside answers by the route to that alone.
 func onBlocks(t *testing.T, test func(c *cluster)) {
 	for _, transport := range []Transport{VXLAN, Direct} {
 		for _, family := range families {
@@ -70,8 +70,8 @@ func (c *cluster) bindEach(protocols ...kernel.Protocol) (bindings []kernel.Bind
 	return bindings
 }
 
-// TestBlocks_PortsOutside: what a pod sends leaves from its own ports, whatever port the pod has chosen, and that of a pod without a block from
-// the shared ones. One that lies there stays.
+// TestBlocks_PortsOutside: what a pod sends leaves from its own ports, whatever port the pod has chosen, and that of a pod without a
+// block from the shared ones. One that lies there stays.
 func TestBlocks_PortsOutside(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP, kernel.SCTP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +271,8 @@ func (c *cluster) forget(node, pod int) {
 	}
 }
 
-// judge has the flows of all bindings on a node judged, whose egress IP has come there or gone. Those of steered bindings were steered before.
+// judge has the flows of all bindings on a node judged, whose egress IP has come there or gone. Those of steered bindings were steered
+// before.
 func (c *cluster) judge(node int, steered []kernel.Binding) {
 	c.Helper()
 	n, scope := c.nodes[node], conntrack.Scope{Pods: map[netip.Addr]bool{}, Blocks: c.blocks, Steered: steered}
@@ -343,8 +344,8 @@ func (c *cluster) ack(to netip.Addr, dport uint16) {
 	c.sendRaw(c.lab.Outside(), segment, to)
 }
 
-// TestBlocks_DatagramsWhileFresh: datagrams of flows that are not known go to pods for as long as another node's conntrack would have remembered
-// them. A process that begins takes nothing for fresh that was here.
+// TestBlocks_DatagramsWhileFresh: datagrams of flows that are not known go to pods for as long as another node's conntrack would have
+// remembered them. A process that begins takes nothing for fresh that was here.
 func TestBlocks_DatagramsWhileFresh(t *testing.T) {
 	onBlocks(t, func(c *cluster) {
 		bindings, holder := c.bindEach(kernel.UDP), c.nodes[0]
@@ -399,8 +400,8 @@ func TestBlocks_ErrorsReachThePod(t *testing.T) {
 	})
 }
 
-// TestBlocks_TableFollows: a change of blocks makes of the table what a new process makes of it, which finds nothing to change; what somebody
-// takes away is found and repaired.
+// TestBlocks_TableFollows: a change of blocks makes of the table what a new process makes of it, which finds nothing to change; what
+// somebody takes away is found and repaired.
 func TestBlocks_TableFollows(t *testing.T) {
 	onCluster(t, func(c *cluster) {
 		c.portBlocks = true

@@ -210,7 +210,7 @@
 //	map addresses  { type ipv4_addr . inet_proto : ipv4_addr; }         pod . protocol : its egress IP, of those in ranges
 //	pod-ranges, pod-addresses: the same without the protocol, for bindings of all protocols
 //	map inward     { type ipv4_addr . inet_service : ipv4_addr; flags interval; }   egress IP . ports : pod that is bound to it
-//	set own-ports  { type ipv4_addr . inet_service; flags interval; }   pod . its ports
+//	set own-ports  { type ipv4_addr . inet_service; flags interval; }   pod . its ports, of those that may run here
 //	set fresh      { type ipv4_addr; timeout 2m; }                      egress IPs that have come here
 //
 //	chain inward {
@@ -250,33 +250,34 @@
 //	    ...
 //	}
 //
-// The kernel keeps a source port that lies in the range, and translates others into it: a pod's explicit ports, too. An echo identifier is
-// translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the address alone. Of several blocks
-// that a pod has of one egress IP, source NAT gives the lowest; what comes for any of them reaches the pod. There is a chain for each
-// range of ports and not for each pod: 5,000 pods make some hundred chains.
+// The kernel keeps a source port that lies in the range, and translates others into it: a pod's explicit ports, too. An echo identifier
+// is translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the address alone. Of several
+// blocks that a pod has of one egress IP, source NAT gives the lowest; what comes for any of them reaches the pod. There is a chain for
+// each range of ports and not for each pod: 5,000 pods make some hundred chains.
 //
-// What comes for a port of a block, belongs to no flow of this node and begins no connection is of a flow that another node knew. It goes to the
-// pod. From then on the flow is known here, as one that the far side has begun, and what the pod sends is its answer. So nobody needs to know
-// flows of other nodes. inward is behind kube-proxy's DNAT (-100): a Service's port is the Service's. A socket of this node that is bound to
-// the egress IP itself keeps its packets; one that listens at all addresses does not.
+// What comes for a port of a block, belongs to no flow of this node and begins no connection is of a flow that another node knew. It goes
+// to the pod. From then on the flow is known here, as one that the far side has begun, and what the pod sends is its answer. So nobody
+// needs to know flows of other nodes. inward is behind kube-proxy's DNAT (-100): a Service's port is the Service's. A socket of this node
+// that is bound to the egress IP itself keeps its packets; one that listens at all addresses does not.
 //
-// On the pod's own node such a packet is the answer to what the pod has begun. If it is not, it is dropped: TCP as flipped anyway, and UDP
-// because the pod's answer would leave from the pod's own address. So who sends datagrams to ports at random reaches no pod on another node than
-// the holder. On the holder itself nobody knows whom its pods have spoken to: their flows were steered, and are ended when the address comes.
-// There, and only for two minutes, as long as conntrack remembers a flow in which one side is silent, datagrams from anywhere come to what listens
-// on a port of the pod's block. A server of UDP on a port of its own pod's block is not reached from outside by the pod's own address.
+// On the pod's own node such a packet is the answer to what the pod has begun. If it is not, it is dropped: TCP as flipped anyway, and
+// UDP because the pod's answer would leave from the pod's own address. So who sends datagrams to ports at random reaches no pod on
+// another node than the holder. On the holder itself nobody knows whom its pods have spoken to: their flows were steered, and are ended
+// when the address comes. There, and only for two minutes, as long as conntrack remembers a flow in which one side is silent, datagrams
+// from anywhere come to what listens on a port of the pod's block. A server of UDP on a port of its own pod's block is not reached from
+// outside by the pod's own address.
 //
-// While the pod's node has taken the address, and still has the flow that it steered, the kernel would give the far side another port, for two
-// entries must not have the same answers. The pod knows no such connection and would reset it. So the source keeps its port, the kernel
-// drops the packet, and the far side sends it again.
+// While the pod's node has taken the address, and still has the flow that it steered, the kernel would give the far side another port,
+// for two entries must not have the same answers. The pod knows no such connection and would reset it. So the source keeps its port, the
+// kernel drops the packet, and the far side sends it again.
 //
-// What begins or ends here: a FIN or an RST of no flow is invalid to conntrack, so it is dropped as nostate until the pod is heard; SCTP is as
-// without blocks. A connection whose pod has chosen a port outside of its block has another one outside, which no other node knows:
-// the pod's next packet gets yet another one there, and the far side resets it. A receiving flow of UDP goes on if the pod's node is
-// not the former holder: there the entry is ended, and the pod has to send.
+// What begins or ends here: a FIN or an RST of no flow is invalid to conntrack, so it is dropped as nostate until the pod is heard; SCTP
+// is as without blocks. A connection whose pod has chosen a port outside of its block has another one outside, which no other node knows:
+// the pod's next packet gets yet another one there, and the far side resets it. A receiving flow of UDP goes on if the pod's node is not
+// the former holder: there the entry is ended, and the pod has to send.
 //
-// The fast path takes what the pods have begun. What the far side has made known here has a translated destination, and takes the rules' way on the
-// holder.
+// The fast path takes what the pods have begun. What the far side has made known here has a translated destination, and takes the rules'
+// way on the holder.
 //
 // # Who gets into the tunnel
 //
