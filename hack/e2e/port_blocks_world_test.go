@@ -90,11 +90,11 @@ func (w *blocksWorld) block(s *sandbox) kernel.Ports {
 	return ports
 }
 
-// shares fails unless a pod has no block.
+// shares fails unless a pod uses the ports that pods without a block have.
 func (w *blocksWorld) shares(s *sandbox) {
 	w.Helper()
-	if ports := w.localPorts(s); portblocks.Validate(ports) == nil {
-		w.Errorf("%s has the block %s, and was to share", s.pod.Name, ports)
+	if ports := w.localPorts(s); ports != portblocks.Shared {
+		w.Errorf("%s has %s, and was to share %s", s.pod.Name, ports, portblocks.Shared)
 	}
 }
 

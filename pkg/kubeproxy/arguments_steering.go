@@ -135,6 +135,7 @@ func (p *Proxy) takeSteering() error {
 	if blocks > 0 && mode == holders.Off {
 		complain(portBlocksKey, "%d needs an API server, and %s that is not %q: a node with an egress IP has to know the source ports of all of its pods; remove one of the two arguments", blocks, steeringKey, holders.Off)
 	}
+	s.Kernel.PortBlocks = blocks > 0
 	p.extension.Steering, p.extension.Ways, p.extension.PortBlocks = cluster.Steering{Mode: mode}, s, blocks
 	return errors.Join(errs...)
 }

@@ -186,13 +186,14 @@ func (a *Attacher) decide(ctx context.Context, id string, ips []netip.Addr, look
 		return cni.Decision{}, err
 	}
 	attachment, _ := a.store.Get(id)
-	first, last, alone := attachment.Block()
 	var bindings []cni.Binding
 	for _, ip := range ips {
 		for _, b := range a.state.BindingsOf(ip) {
 			binding := cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.node.Via(b.EgressIP)}
-			if slices.Contains(alone, b.EgressIP) {
-				binding.Ports = &cni.Ports{First: first, Last: last}
+			for _, p := range attachment.Ports {
+				if p.IP == b.Pod && p.EgressIP == b.EgressIP {
+					binding.Ports = &cni.Ports{First: p.First, Last: p.Last, Shared: p.Shared}
+				}
 			}
 			bindings = append(bindings, binding)
 		}

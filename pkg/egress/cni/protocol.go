@@ -78,8 +78,8 @@ type Binding struct {
 	// Via is the node that has the egress IP; empty if the packets get it here. That node learns of the pod from an
 	// EndpointSlice, which comes after ADD, so that ADD cannot wait for it: it drops the pod's packets until then.
 	Via string `json:"via,omitempty"`
-	// Ports are the source ports of the egress IP that the pod alone has; nil if it shares. They are the same in all bindings that have
-	// some, and are to be net.ipv4.ip_local_port_range in the pod's network namespace before the pod runs.
+	// Ports are the pod's source ports of the egress IP; nil where no pod has any of its own. Those that it alone has are the same in all
+	// bindings that have some.
 	Ports *Ports `json:"ports,omitempty"`
 }
 
@@ -87,16 +87,19 @@ type Binding struct {
 type Ports struct {
 	First uint16 `json:"first"`
 	Last  uint16 `json:"last"`
+	// Shared: other pods have them, too.
+	Shared bool `json:"shared,omitempty"`
 }
 
-// LocalPorts returns the source ports that a pod is to use; nil if any.
-func (d Decision) LocalPorts() *Ports {
+// LocalPorts returns the source ports that are to be net.ipv4.ip_local_port_range in the pod's network namespace before the pod runs: its
+// own, or else the shared ones, which its packets then keep outside; nil if any.
+func (d Decision) LocalPorts() (ports *Ports) {
 	for _, b := range d.Bindings {
-		if b.Ports != nil {
-			return b.Ports
+		if b.Ports != nil && (ports == nil || ports.Shared) {
+			ports = b.Ports
 		}
 	}
-	return nil
+	return ports
 }
 
 // Decide returns the Decision for these bindings.
