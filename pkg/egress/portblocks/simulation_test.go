@@ -392,7 +392,9 @@ func (s *simulation) relist(n *simulatedNode) {
 
 func (s *simulation) setExists(n *simulatedNode, exists bool) {
 	for _, p := range n.pods {
-		s.noteEnd(p) // it reaches nobody any more, unless the Node is made again
+		if !exists {
+			s.noteEnd(p) // it reaches nobody any more, unless the Node is made again
+		}
 	}
 	n.exists = exists
 	for _, o := range s.nodes {
