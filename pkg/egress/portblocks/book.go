@@ -22,6 +22,8 @@ const (
 	Patience = 500 * time.Millisecond
 	// keepSpare is how long a node keeps a spare block for egress IPs that its last pod left from.
 	keepSpare = 10 * time.Minute
+	// keepIdle is how long a node keeps a block that it does not need any more: what it needs may change with each claim of another node.
+	keepIdle = time.Minute
 	// firstRetry is when a write is tried again that failed; twice as long each time, up to longestRetry.
 	firstRetry, longestRetry = time.Second, 15 * time.Second
 )
@@ -93,6 +95,8 @@ type ledger struct {
 	// asked are those that it has asked for.
 	own, asked map[kernel.Ports]bool
 	quiet      map[kernel.Ports]time.Time
+	// idle has since when blocks of this node are not needed.
+	idle map[kernel.Ports]time.Time
 	// releasing has the blocks that a write gives back of which it is not known whether it comes to be, with the version before it: as
 	// long as this is the one, it may.
 	releasing map[kernel.Ports]uint64
@@ -133,7 +137,7 @@ func (b *Book) ledger(ip netip.Addr) *ledger {
 	if l == nil {
 		l = &ledger{
 			read: b.listed, claims: Claims{}, own: map[kernel.Ports]bool{}, asked: map[kernel.Ports]bool{}, quiet: map[kernel.Ports]time.Time{},
-			releasing: map[kernel.Ports]uint64{}, users: map[kernel.Ports]string{},
+			idle: map[kernel.Ports]time.Time{}, releasing: map[kernel.Ports]uint64{}, users: map[kernel.Ports]string{},
 		}
 		b.ledgers[ip] = l
 	}
@@ -203,6 +207,7 @@ func (b *Book) Seen(ip netip.Addr, version uint64, claims Claims, newest bool, n
 	clear(l.asked)
 	maps.DeleteFunc(l.own, func(ports kernel.Ports, _ bool) bool { return claims[ports].Node != b.node && l.users[ports] == "" })
 	maps.DeleteFunc(l.quiet, func(ports kernel.Ports, _ time.Time) bool { return claims[ports].Node != b.node })
+	maps.DeleteFunc(l.idle, func(ports kernel.Ports, _ time.Time) bool { return claims[ports].Node != b.node })
 	b.settle(now)
 }
 
@@ -573,6 +578,9 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 			earlier(until)
 		}
 		claim, release := b.differences(l, spares[ip], now)
+		for _, since := range l.idle {
+			earlier(since.Add(keepIdle))
+		}
 		switch {
 		case len(claim)+len(release) == 0 || l.writing || !l.read:
 		case now.Before(l.retryAt):
@@ -675,7 +683,14 @@ func (b *Book) differences(l *ledger, spares map[kernel.Ports]bool, now time.Tim
 		}
 	}
 	for ports, c := range l.claims {
-		if c.Node == b.node && !need[ports] && !l.quiet[ports].After(now) {
+		if c.Node != b.node || need[ports] || l.quiet[ports].After(now) {
+			delete(l.idle, ports)
+			continue
+		}
+		if l.idle[ports].IsZero() {
+			l.idle[ports] = now
+		}
+		if now.Sub(l.idle[ports]) >= keepIdle {
 			release = append(release, ports)
 		}
 	}

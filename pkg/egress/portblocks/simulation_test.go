@@ -391,6 +391,11 @@ func (s *simulation) relist(n *simulatedNode) {
 }
 
 func (s *simulation) setExists(n *simulatedNode, exists bool) {
+	for _, p := range n.pods {
+		if !exists {
+			s.noteEnd(p) // it reaches nobody any more, unless the Node is made again
+		}
+	}
 	n.exists = exists
 	for _, o := range s.nodes {
 		run := o.run
@@ -406,19 +411,22 @@ func (s *simulation) setExists(n *simulatedNode, exists bool) {
 // lose ends a machine with its pods and their files. Its flows may live on elsewhere.
 func (s *simulation) lose(n *simulatedNode) {
 	for _, p := range n.pods {
-		s.end(p)
+		if n.exists {
+			s.noteEnd(p)
+		}
+		p.ended = s.now
 	}
 	n.off, n.pods = true, map[string]*simulatedPod{}
 	n.run++
 }
 
-func (s *simulation) end(p *simulatedPod) {
+// noteEnd notes that what a pod has is not used any more.
+func (s *simulation) noteEnd(p *simulatedPod) {
 	if p.runs && p.ended.IsZero() {
 		for _, ip := range p.given.Of {
 			s.ended[block{ip, p.given.Ports}] = s.now
 		}
 	}
-	p.ended = s.now
 }
 
 // comeBack has a machine be on again, or its Node be made again; then it reaches the API server, which its kubelet did.
@@ -475,7 +483,8 @@ func (s *simulation) aPod(n *simulatedNode) *simulatedPod {
 func (s *simulation) endPod(n *simulatedNode) {
 	if p := s.aPod(n); p != nil {
 		s.note("%s: %s ends", n.name, p.id)
-		s.end(p)
+		s.noteEnd(p)
+		p.ended = s.now
 		n.Remove(p.id, s.now)
 		s.step(n)
 	}
