@@ -20,7 +20,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// blocksWorld is a cluster whose pods get blocks of source ports. The first node has the egress IPs of shop/web, of both IP families.
+// blocksWorld is a cluster whose pods get blocks of source ports. The first node, or that which the pool chooses, has the egress IPs of
+// shop/web, of both IP families.
 type blocksWorld struct {
 	*world
 	egressIPs []string
@@ -32,7 +33,20 @@ const blocksOf512 = `egress-snat-port-blocks: ["512"]`
 // newBlocksWorld makes one without pods. A kubelet on each node knows the labels of its pods, also while the API server is away.
 func newBlocksWorld(t *testing.T) *blocksWorld {
 	t.Helper()
-	w := &blocksWorld{world: newIdleWorld(t, settings{backend: lab.NFT, nftables: true, onLAN: true, arguments: blocksOf512})}
+	w := newBlocksWorldOf(t, blocksOf512)
+	for _, addr := range addrs(w.egressIPs) {
+		w.must(w.members[0].Host.TakeAddr(addr))
+	}
+	w.heldBy(w.members[0], w.egressIPs...)
+	w.settled()
+	return w
+}
+
+// newBlocksWorldOf makes one whose nodes have these arguments, and whose egress IPs are on no node yet.
+func newBlocksWorldOf(t *testing.T, arguments string) *blocksWorld {
+	t.Helper()
+	w := &blocksWorld{world: newIdleWorld(t, settings{backend: lab.NFT, nftables: true, onLAN: true, arguments: arguments})}
+	w.joinPool()
 	var kubelets []*kubelettest.Kubelet
 	for _, m := range w.members {
 		k := &kubelettest.Kubelet{}
@@ -44,11 +58,6 @@ func newBlocksWorld(t *testing.T) *blocksWorld {
 	w.egressIPs = w.lanIPs(100)
 	_, err := w.CreateService(t.Context(), cluster.NewService("shop", "web", web, w.egressIPs, tcp80, udp80))
 	w.must(err)
-	for _, addr := range addrs(w.egressIPs) {
-		w.must(w.members[0].Host.TakeAddr(addr))
-	}
-	w.heldBy(w.members[0], w.egressIPs...)
-	w.settled()
 	for i, m := range w.members {
 		r := newCNIRuntime(w.world, m)
 		r.kubelet = kubelets[i]

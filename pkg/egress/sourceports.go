@@ -492,12 +492,15 @@ func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, befo
 			errs = append(errs, s.recorder.Released(ctx, s.assignment(a, p), at))
 		}
 	}
-	for _, p := range after {
+	var recorded sync.WaitGroup // at once: what waits for the disk together is written together
+	assigned := make([]error, len(after))
+	for i, p := range after {
 		if !slices.Contains(before, p) {
-			errs = append(errs, s.recorder.Assigned(ctx, s.assignment(a, p)))
+			recorded.Go(func() { assigned[i] = s.recorder.Assigned(ctx, s.assignment(a, p)) })
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
+	recorded.Wait()
+	if err := errors.Join(append(errs, assigned...)...); err != nil {
 		unrecordedPorts.WithLabelValues().Inc()
 		s.logger.Error(err, "It is not written down which source ports a pod has", "pod", a.Pod)
 		s.tellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports the pod %s has, so it may not be found later who used them: %v", a.Pod, err))

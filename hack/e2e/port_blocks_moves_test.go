@@ -1,0 +1,118 @@
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPortBlocks_FarSideAlone: pods have connections by which the far side alone sends. The node with the egress IP is cut off, and the pool
+// puts it on another one, which knows nothing of these connections but whose the ports are. They live: those of its own pods, and of others.
+func TestPortBlocks_FarSideAlone(t *testing.T) {
+	w := newBlocksWorldOf(t, blocksOf512+poolArguments)
+	pool := &poolWorld{&steeredWorld{world: w.world, egressIPs: w.egressIPs}}
+	for _, r := range w.runtimes {
+		w.runs(r, "far", 2)
+	}
+	for _, ip := range w.egressIPs {
+		pool.complete()
+		holder := pool.holderOf(ip, nil)
+		c := w.listen(pool, ip, holder, by(t, 10, 50, 250))
+		w.must(w.SetLink(holder.Host, false))
+		pool.holderOf(ip, holder)
+		c.heard(pool, time.Now())
+		c.end(pool, ip, "link cut, the far side alone speaks", 100)
+		w.must(w.SetLink(holder.Host, true))
+	}
+}
+
+// listen has each pod that is not on the holder of an egress IP open so many connections, by which the far side alone sends.
+func (w *blocksWorld) listen(pool *poolWorld, ip string, holder *member, each int) *connections {
+	w.Helper()
+	c, to := &connections{}, pool.beats(ip)
+	w.Cleanup(c.close)
+	for _, r := range w.runtimes {
+		for _, s := range r.runs {
+			if r.on == holder {
+				continue
+			}
+			w.usesBlock(s, 1)
+			for range each {
+				conn, err := s.DialContext(w.Context(), "tcp", to)
+				w.must(err)
+				c.keep(pool, s.Host, conn, false)
+			}
+		}
+	}
+	c.begin(pool)
+	return c
+}
+
+// TestPortBlocks_WhoHadThePort: an address and a port name the pod, on its node, on that with the address, and by the API; and when the pod has
+// ended by its node's journal, also after its node's process was killed. Nobody is named for a port that nobody had.
+func TestPortBlocks_WhoHadThePort(t *testing.T) {
+	w := newBlocksWorld(t)
+	r := w.runtimes[1]
+	list := r.list(20, 240)
+	s, other := w.runs(r, "asked", 1)[0], w.runs(w.runtimes[2], "other", 1)[0]
+	w.usesBlock(s, 1)
+	w.usesBlock(other, 1)
+	w.agree()
+	conn, err := s.DialContext(t.Context(), "tcp", w.outside()[0].String())
+	w.must(err)
+	defer conn.Close()
+	port := at4(w.egressIPs, portOf(conn))
+	w.says(r, s.pod.Name, port)
+	w.says(w.runtimes[0], s.ips[0].String(), port) // which knows the pod's address
+
+	time.Sleep(1100 * time.Millisecond) // times are whole seconds on the command line
+	during := time.Now().UTC().Format(time.RFC3339)
+	r.on.Kill()
+	r.startWith(blocksOf512)
+	r.end(list, s)
+	r.delete(s.pod)
+	w.eventually(func() error { // the end is written behind the answer to DEL
+		_, errs, status := r.on.Openshift("egress", "who", port, "--socket="+r.on.Socket())
+		if status != 1 {
+			return fmt.Errorf("somebody has %s still: %s", port, errs)
+		}
+		return nil
+	})
+	w.says(r, s.pod.Name, port, "--at="+during)
+	w.says(r, string(s.pod.UID), port, "--at="+during, "--journal="+r.on.Socket()+".journal")
+	for _, nobodys := range []string{at4(w.egressIPs, 1024+60*512), at4(w.egressIPs, 80)} {
+		if out, errs, status := r.on.Openshift("egress", "who", nobodys, "--at="+during, "--socket="+r.on.Socket()); status != 1 || out != "" {
+			t.Errorf("who %s: status %d, %s%s; want 1 and nobody", nobodys, status, out, errs)
+		}
+	}
+}
+
+// at4 is the IPv4 one of egress IPs with a port.
+func at4(egressIPs []string, port uint16) string {
+	for _, ip := range egressIPs {
+		if netip.MustParseAddr(ip).Is4() {
+			return net.JoinHostPort(ip, strconv.Itoa(int(port)))
+		}
+	}
+	return ""
+}
+
+// says waits until a node says of a port what contains a text.
+func (w *blocksWorld) says(r *cniRuntime, text, port string, flags ...string) {
+	w.Helper()
+	args := append([]string{"egress", "who", port, "-o", "json"}, flags...)
+	if !strings.Contains(strings.Join(flags, " "), "--journal") {
+		args = append(args, "--socket="+r.on.Socket())
+	}
+	w.eventually(func() error {
+		out, errs, status := r.on.Openshift(args...)
+		if status != 0 || !strings.Contains(out, text) {
+			return fmt.Errorf("who %s: status %d, want %s: %s%s", port, status, text, out, errs)
+		}
+		return nil
+	})
+}
