@@ -22,6 +22,7 @@ import (
 // TestPortBlocks_EachPodItsOwn: pods on three nodes that start with the CNI plugin have source ports that no other pod of their egress IPs
 // has, and keep them whatever restarts or is away.
 func TestPortBlocks_EachPodItsOwn(t *testing.T) {
+	belongsTo(t, usual)
 	w := newBlocksWorld(t)
 	w.scenario("starts", func() {
 		for _, r := range w.runtimes {

@@ -23,7 +23,7 @@ func TestRules_OfTheReadme(t *testing.T) {
 		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if s.backend == lab.Legacy {
+			if s.backend != lab.NFT {
 				belongsTo(t, usual)
 			}
 			w := newWorld(t, s)
