@@ -230,7 +230,7 @@ func (o *whoOptions) fromNode(ctx context.Context, s status.Snapshot) (whoAnswer
 	case len(answer.Assignments) > 0 && !answer.Shared:
 		return answer, nil
 	case answer.Shared:
-		answer.Missing = []string{"pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows all"}
+		answer.Missing = []string{"pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows all", portblocks.Unlisted}
 		return o.withFlows(ctx, answer, s)
 	}
 	for _, b := range s.PortMap {
@@ -321,12 +321,19 @@ func (o *whoOptions) fromAPI(ctx context.Context) (whoAnswer, error) {
 			answer.Shared = answer.Shared || a.Shared
 		}
 	}
+	if portblocks.Shared.Contains(o.asked.Port()) {
+		answer.Missing = append(answer.Missing, portblocks.Unlisted)
+	}
 	own := slices.DeleteFunc(slices.Clone(answer.Assignments), func(h whoHad) bool { return h.Shared })
 	switch {
 	case len(own) > 1:
 		return answer, fmt.Errorf("who has %s is not certain: the Leases of %s and %s both say that a pod of theirs has it alone", o.asked, own[0].Node, own[1].Node)
 	case len(own) == 1:
 		answer.Assignments, answer.Shared = own, false
+	case len(answer.Assignments) == 0 && len(answer.Missing) > 0:
+		return answer, fmt.Errorf("who has %s is not certain: %s", o.asked, strings.Join(answer.Missing, "; "))
+	case len(answer.Assignments) == 0 && len(told.Doubts) > 0:
+		return answer, fmt.Errorf("who has %s is not certain: %s", o.asked, strings.Join(told.Doubts, "; "))
 	case len(answer.Assignments) == 0 && len(told.Assignments) == 0:
 		return answer, fmt.Errorf("nobody has %s: no node tells in its Lease that a pod has ports, which needs proxyArguments.egress-snat-port-blocks", o.asked)
 	case len(answer.Assignments) == 0:

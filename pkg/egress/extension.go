@@ -158,7 +158,10 @@ func New(ctx context.Context, config Config) *Extension {
 	})
 	e.balancer = newBalancer(e)
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
-	if config.PortBlocks > 0 && config.Journal.Folder != "" {
+	switch {
+	case e.sourcePorts == nil || config.PortBlocks == 0:
+		e.attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
+	case config.Journal.Folder != "":
 		e.keepJournal()
 	}
 	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {

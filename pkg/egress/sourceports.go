@@ -57,6 +57,8 @@ type sourcePorts struct {
 	setPorts    func(id string, ports []attachments.Ports, blockSize int) error
 	setRecorded func(id string) error
 	all         func() []attachments.Attachment
+	// changed asks for a sync, for pods have other ports.
+	changed func()
 	// tellPod and tellNode tell something once.
 	tellPod  func(namespace, name, uid string, reason plan.Reason, note string)
 	tellNode func(reason plan.Reason, note string)
@@ -64,9 +66,11 @@ type sourcePorts struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// pods are those of this node that run and have ports, pending those that wait for them.
-	pods    map[string]attachments.Attachment
-	pending map[string]bool
+	// pods are those of this node that run and have ports, pending those that wait for them, late those that have started without any:
+	// they share if they are bound later.
+	pods          map[string]attachments.Attachment
+	pending, late map[string]bool
+	followed      bool
 	// others are what other nodes say; generation grows when something of it may count otherwise.
 	others     *portblocks.Map
 	generation uint64
@@ -74,6 +78,7 @@ type sourcePorts struct {
 	revisions map[v1.IPFamily]uint64
 	// blocks are those of the last question, of each IP family.
 	blocks map[v1.IPFamily]blocksOf
+	homes  map[v1.IPFamily]podHomes
 	// mine is what this node's pods have, as of a moment.
 	mine ownPorts
 	// clashing is what the log says of two pods with the same port. failing is why blocks cannot be claimed.
@@ -95,9 +100,16 @@ type ownPorts struct {
 	assigned   string
 }
 
+// podHomes are the nodes on which bound pods run, by a revision of the plan.
+type podHomes struct {
+	revision uint64
+	names    map[netip.Addr]string
+}
+
 // blocksOf are the blocks of pods of other nodes, and what that follows from.
 type blocksOf struct {
 	generation uint64
+	revision   uint64 // of the plan
 	held       map[netip.Addr]bool
 	own        []portblocks.Stated
 	blocks     []kernel.Block
@@ -109,7 +121,7 @@ func newSourcePorts(e *Extension) *sourcePorts {
 		return nil
 	}
 	s := offlinePorts(e.config.PortBlocks, e.state)
-	s.logger = e.logger
+	s.logger, s.changed = e.logger, func() { e.changed(true, time.Now()) }
 	s.tellPod, s.tellNode = func(namespace, name, uid string, reason plan.Reason, note string) {
 		e.events.TellPod(namespace, name, uid, reason, note)
 	}, func(reason plan.Reason, note string) { e.events.Tell(reason, note) }
@@ -136,9 +148,9 @@ func newSourcePorts(e *Extension) *sourcePorts {
 func offlinePorts(size int, state *cluster.State) *sourcePorts {
 	return &sourcePorts{
 		size: size, node: state.Config.NodeName, state: state, logger: klog.Background(),
-		keeper: portblocks.NewKeeper(portblocks.Config{NodeName: state.Config.NodeName}),
-		wake:   make(chan struct{}, 1), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, others: portblocks.NewMap(),
-		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]blocksOf{}, clashing: map[string]bool{},
+		keeper: portblocks.NewKeeper(portblocks.Config{NodeName: state.Config.NodeName}), changed: func() {},
+		wake: make(chan struct{}, 1), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, others: portblocks.NewMap(),
+		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]blocksOf{}, homes: map[v1.IPFamily]podHomes{}, late: map[string]bool{}, clashing: map[string]bool{},
 	}
 }
 
@@ -189,7 +201,23 @@ func (s *sourcePorts) differs() bool {
 
 // blocksOf returns the blocks of this node's pods of a family, and of others' of the egress IPs that are held. The lock must be held.
 func (s *sourcePorts) blocksOf(family v1.IPFamily, held map[netip.Addr]bool) (blocks []kernel.Block, clashes []portblocks.Clash) {
-	return s.others.Of(s.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, s.keeper.Believes)
+	homes := s.homesOf(family)
+	return s.others.Of(s.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, func(node string, block kernel.Block) bool {
+		if home, known := homes[block.Pod]; known && home != node {
+			return false // its address was another pod's, or somebody lies
+		}
+		return s.keeper.Believes(node, block.EgressIP, block.Ports)
+	})
+}
+
+// homesOf returns the nodes on which bound pods of a family run. The lock must be held.
+func (s *sourcePorts) homesOf(family v1.IPFamily) map[netip.Addr]string {
+	known := s.homes[family]
+	if names, revision := s.state.Homes(family, known.revision); revision != known.revision {
+		known = podHomes{revision, names}
+		s.homes[family] = known
+	}
+	return known.names
 }
 
 // ownOf returns the blocks of this node's pods of a family. The lock must be held.
@@ -250,6 +278,13 @@ func (s *sourcePorts) follow(all []attachments.Attachment) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	maps.DeleteFunc(s.late, func(id string, _ bool) bool { return !run[id] })
+	for id := range run {
+		if _, has := pods[id]; run[id] && !has && !s.followed {
+			s.late[id] = true // of an earlier process
+		}
+	}
+	s.followed = true
 	for id := range s.pods {
 		s.pending[id] = true
 	}
@@ -296,7 +331,13 @@ func (s *sourcePorts) assigns() func(context.Context, attachments.Attachment, []
 
 // assign is that of [attach.Node].
 func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, size int, err error) {
-	if s == nil || s.size == 0 || len(bindings) == 0 {
+	if s == nil || s.size == 0 {
+		return nil, 0, nil
+	}
+	if len(bindings) == 0 {
+		s.mu.Lock()
+		s.late[a.ContainerID] = true
+		s.mu.Unlock()
 		return nil, 0, nil
 	}
 	if a.Ports != nil {
@@ -310,10 +351,17 @@ func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bind
 		if given, err = s.keeper.Assign(ctx, a.ContainerID, egressIPsIn(bindings), size); err != nil {
 			return nil, 0, fmt.Errorf("waiting for a block of source ports of the pod %s: %w", a.Pod, err)
 		}
+		s.mu.Lock()
+		ended := !s.pending[a.ContainerID]
+		s.mu.Unlock()
+		if ended { // before it had anything that could be given back
+			s.keeper.Release(a.ContainerID)
+			return nil, 0, fmt.Errorf("the pod %s ends", a.Pod)
+		}
 	}
 	ports = portsFor(nil, bindings, given, time.Now())
 	s.record(ctx, a, nil, ports)
-	s.tellShared(a, ports, size)
+	s.tellShared(a, ports, size, fmt.Sprintf("all are taken, or none could be claimed within %s", portblocks.Patience))
 	return ports, size, nil
 }
 
@@ -395,6 +443,8 @@ func (s *sourcePorts) reconcile(ctx context.Context) {
 	for _, a := range s.all() {
 		var err error
 		switch {
+		case a.Ports == nil && a.Released.IsZero():
+			err = s.reconcileLate(ctx, a)
 		case a.Ports == nil || a.Recorded:
 		case !a.Released.IsZero():
 			s.record(ctx, a, a.Ports, nil)
@@ -406,6 +456,21 @@ func (s *sourcePorts) reconcile(ctx context.Context) {
 			s.logger.V(2).Info("The source ports of a pod hold, but are not in its file; will retry", "pod", a.Pod, "err", err)
 		}
 	}
+}
+
+// reconcileLate has a pod share that is bound only after it has started.
+func (s *sourcePorts) reconcileLate(ctx context.Context, a attachments.Attachment) error {
+	s.mu.Lock()
+	late := s.late[a.ContainerID]
+	s.mu.Unlock()
+	bindings := s.bindingsOf(a)
+	if !late || len(bindings) == 0 {
+		return nil
+	}
+	ports := portsFor(nil, bindings, portblocks.Given{}, time.Now())
+	s.record(ctx, a, nil, ports)
+	s.tellShared(a, ports, s.sizeFor(bindings), "no Service gave it an egress IP when it started, or this node gave no blocks then")
+	return s.setPorts(a.ContainerID, ports, 0)
 }
 
 func (s *sourcePorts) reconcilePod(ctx context.Context, a attachments.Attachment) error {
@@ -426,7 +491,9 @@ func (s *sourcePorts) reconcilePod(ctx context.Context, a attachments.Attachment
 				"the source ports %d-%d of %s are not this pod's alone any more: another node has claimed them. It shares ports with others, so an address and a port do not name it", p.First, p.Last, p.EgressIP))
 		}
 	}
-	return s.setPorts(a.ContainerID, ports, a.BlockSize)
+	err := s.setPorts(a.ContainerID, ports, a.BlockSize)
+	s.changed()
+	return err
 }
 
 // uidOf returns the UID of a pod's object.
@@ -438,7 +505,7 @@ func uidOf(a attachments.Attachment) string {
 }
 
 // tellShared tells of a pod that shares although it was to have a block.
-func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.Ports, size int) {
+func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.Ports, size int, why string) {
 	var of []string
 	for _, p := range ports {
 		if p.Shared {
@@ -449,8 +516,8 @@ func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.P
 		return
 	}
 	s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
-		"this pod has no block of %d source ports of %s: all are taken, or none could be claimed within %s. It shares the ports %s with others for its life; start it again to try again, or give the Service more egress IPs",
-		size, strings.Join(of, ", "), portblocks.Patience, portblocks.Shared))
+		"this pod has no block of %d source ports of %s: %s. It shares the ports %s with others for its life; start it again to try again, or give the Service more egress IPs",
+		size, strings.Join(of, ", "), why, portblocks.Shared))
 }
 
 // recordPatience bounds how long a pod waits for what is written down of it: the disk may hang.
@@ -553,7 +620,7 @@ func (s *sourcePorts) own() ownPorts {
 		})
 	}
 	if s.tooMany = tooMany; tooMany {
-		s.mine.assigned = ""
+		s.mine.assigned = portblocks.TooManyAssigned
 	}
 	return s.mine
 }
@@ -595,10 +662,10 @@ func (s *sourcePorts) steer(family v1.IPFamily, egressIPs []netip.Addr, result *
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own, known := s.ownOf(family), s.blocks[family]
-	if known.generation != s.generation || !maps.Equal(known.held, result.Held) || !slices.Equal(known.own, own) {
+	own, known, revision := s.ownOf(family), s.blocks[family], s.state.Revision(family)
+	if known.generation != s.generation || known.revision != revision || !maps.Equal(known.held, result.Held) || !slices.Equal(known.own, own) {
 		blocks, clashes := s.blocksOf(family, result.Held)
-		known = blocksOf{s.generation, maps.Clone(result.Held), own, blocks}
+		known = blocksOf{s.generation, revision, maps.Clone(result.Held), own, blocks}
 		s.blocks[family] = known
 		s.logClashes(family, clashes)
 	}

@@ -196,6 +196,10 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 		return cleanupSteering(ctx)
 	}
 	err := steeringAvailable(ctx, p.extension.Ways.Kernel)
+	if err != nil && p.extension.PortBlocks > 0 {
+		p.withoutBlocks(ctx, err)
+		err = steeringAvailable(ctx, p.extension.Ways.Kernel)
+	}
 	if err == nil {
 		p.warnOfOthers(ctx)
 		if err := handover.Cleanup(ctx); err != nil { // this node may not be in the pool any more
@@ -208,10 +212,14 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	}
 	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
-	if s.Mode, s.Unavailable = holders.Off, err; p.extension.PortBlocks > 0 {
-		klog.FromContext(ctx).Error(nil, "Pods get no source ports of their own, because packets cannot be sent to the nodes that have their egress IPs", "argument", "proxyArguments."+portBlocksKey)
-	}
+	s.Mode, s.Unavailable = holders.Off, err
 	return cleanupSteering(ctx)
+}
+
+// withoutBlocks has pods get no blocks of source ports, for this reason. Packets may be steered all the same.
+func (p *Proxy) withoutBlocks(ctx context.Context, err error) {
+	klog.FromContext(ctx).Error(err, "Pods get no source ports of their own", "argument", "proxyArguments."+portBlocksKey)
+	p.extension.PortBlocks, p.extension.Ways.Kernel.PortBlocks = 0, false
 }
 
 // warnOfOthers logs what of others may keep packets from being steered. 'openshift egress verify' says it again.

@@ -54,3 +54,15 @@ func (a *Attacher) All() []attachments.Attachment {
 	}
 	return a.store.All()
 }
+
+// ForgetPorts has no pod have source ports of its own any more.
+func (a *Attacher) ForgetPorts() {
+	for _, attachment := range a.All() {
+		if attachment.Ports == nil {
+			continue
+		}
+		if err := a.SetPorts(attachment.ContainerID, nil, 0); err != nil {
+			a.logger.Error(err, "The source ports of a pod are not removed from its file", "pod", attachment.Pod)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -190,6 +191,9 @@ func (h *History) Who(asked netip.AddrPort, at time.Time) (Answer, error) {
 		return Answer{}, unknown(doubts...)
 	}
 	missing := slices.Concat(doubts, h.uncovered(at))
+	if portblocks.Shared.Contains(asked.Port()) {
+		missing = append(missing, portblocks.Unlisted)
+	}
 	switch {
 	case len(shared) > 0:
 		return Answer{Shared: true, Spans: shared, Missing: missing}, nil

@@ -47,6 +47,8 @@ const (
 	delay = 5 * time.Second
 	// retry is how often writing is tried again. An assignment tries at once.
 	retry = time.Second
+	// patience bounds how long Close waits for the disk.
+	patience = 5 * time.Second
 	// mostWaiting is how many lines wait at most. That is 30 MB.
 	mostWaiting = 100_000
 )
@@ -86,8 +88,8 @@ var _ portblocks.Recorder = (*Journal)(nil)
 // errClosed is that of what comes after Close.
 var errClosed = errors.New("the journal is closed")
 
-// Open goes on with the journal in a folder, which it makes if it is missing. It is an error if another process writes this journal,
-// or if path is no folder. If the disk is full or fails, the journal waits until it does not, and tells. Call Resume before anything
+// Open goes on with the journal in a folder, which it makes if it is missing. It is an error
+// if path is no folder. If another process writes it still, or the disk is full or fails, the journal waits until that is over, and tells. Call Resume before anything
 // else. Close it.
 func Open(path string, config Config) (*Journal, error) {
 	if config.Size == 0 {
@@ -99,7 +101,7 @@ func Open(path string, config Config) (*Journal, error) {
 	}
 	ZeroMetrics()
 	err := j.store.open(time.Now())
-	if errors.Is(err, errInUse) || errors.Is(err, syscall.ENOTDIR) {
+	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, errors.Join(fmt.Errorf("open the journal: %w", err), j.store.close())
 	}
 	if err == nil {

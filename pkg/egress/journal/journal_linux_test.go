@@ -115,12 +115,17 @@ func TestJournal_IsLogged(t *testing.T) {
 // TestJournal_IsOfOneProcess: two would write over each other's lines.
 func TestJournal_IsOfOneProcess(t *testing.T) {
 	folder := t.TempDir()
-	j := open(t, folder, nil)
-	if other, err := Open(folder, Config{Node: "node-a"}); !errors.Is(err, errInUse) || other != nil || !strings.Contains(err.Error(), folder) {
-		t.Errorf("a second one: %v, %v", other, err)
+	j, told := open(t, folder, nil), make(chan Report, 10)
+	other, err := Open(folder, Config{Node: "node-a", Tell: func(r Report) { told <- r }})
+	must(t, err)
+	if r := <-told; !errors.Is(r.Failing, errInUse) || !strings.Contains(r.Failing.Error(), folder) {
+		t.Errorf("a second one: %v", r.Failing)
 	}
 	must(t, j.Close())
-	must(t, open(t, folder, nil).Close())
+	if r := <-told; r.Failing != nil {
+		t.Errorf("after the first one has ended: %v", r.Failing)
+	}
+	must(t, other.Close())
 	file := filepath.Join(t.TempDir(), "file")
 	must(t, os.WriteFile(file, nil, 0o600))
 	if _, err := Open(filepath.Join(file, "journal"), Config{Node: "node-a"}); err == nil || !strings.Contains(err.Error(), file) {

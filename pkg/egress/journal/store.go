@@ -15,11 +15,11 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
-// key is which ports a pod has.
+// key is which ports a pod has, and since when.
 type key struct{ identity }
 
 func keyOf(a portblocks.Assignment) key {
-	return key{identity{uid: a.Pod.UID, egressIP: a.EgressIP, ports: a.Ports}}
+	return key{identity{a.Pod.UID, a.EgressIP, a.Ports, precise(a.Since).UnixMilli()}} // a pod's next sandbox may share the same ports
 }
 
 // record is a line that is to be written.

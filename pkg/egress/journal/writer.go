@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -123,6 +124,10 @@ func (j *Journal) Close() error {
 	j.closed = true
 	j.mu.Unlock()
 	close(j.stop)
-	<-j.ended
+	select {
+	case <-j.ended:
+	case <-time.After(patience):
+		return fmt.Errorf("the disk has not answered within %s", patience)
+	}
 	return errors.Join(j.failed, j.store.close())
 }

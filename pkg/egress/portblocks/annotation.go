@@ -2,6 +2,7 @@ package portblocks
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -9,8 +10,14 @@ import (
 // [Assignment]. It may be without since and node.
 const AssignedAnnotation = "network.openshift.io/egress-port-blocks-assigned"
 
+// TooManyAssigned is what AssignedAnnotation has if a node's list is too long for it.
+const TooManyAssigned = `"too many"`
+
 // ParseAssigned reads what a node says in its Lease. An entry that makes no sense is an error, and so is the whole then.
 func ParseAssigned(node, text string) ([]Assignment, error) {
+	if text == TooManyAssigned {
+		return nil, errors.New("its pods have too many ports to list; ask it: openshift egress who, on the node")
+	}
 	var all []Assignment
 	if err := json.Unmarshal([]byte(text), &all); err != nil {
 		return nil, fmt.Errorf("%.100q is no list of assignments: %w", text, err)

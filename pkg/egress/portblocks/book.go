@@ -322,10 +322,8 @@ func (b *Book) best(ips []netip.Addr, size int, of reach, now time.Time) (best k
 	for i, ip := range ips {
 		b.taken(b.ledger(ip), &taken[i], of == left, now)
 	}
-	most, candidates := 0, slices.Collect(blocksOf(size))
-	offset := b.offset(len(candidates))
-	for i := range candidates {
-		ports := candidates[(i+offset)%len(candidates)]
+	most := 0
+	for _, ports := range b.inTurn(size) {
 		value := 0
 		for j, ip := range ips {
 			switch l := b.ledgers[ip]; {
@@ -340,6 +338,26 @@ func (b *Book) best(ips []netip.Addr, size int, of reach, now time.Time) (best k
 		}
 	}
 	return best, most >= len(ips)*(len(ips)+1) && most > 0
+}
+
+// usual is where the ports begin that Linux gives to connections: below are those of servers.
+const usual = 32768
+
+// inTurn returns all blocks of a size in the order in which this node looks at them: those that servers in pods may want come last.
+func (b *Book) inTurn(size int) (all []kernel.Ports) {
+	var low, high []kernel.Ports
+	for ports := range blocksOf(size) {
+		if ports.First < usual {
+			low = append(low, ports)
+		} else {
+			high = append(high, ports)
+		}
+	}
+	for _, part := range [][]kernel.Ports{high, low} {
+		offset := b.offset(len(part))
+		all = append(append(all, part[offset:]...), part[:offset]...)
+	}
+	return all
 }
 
 // offset is where this node begins to look for a block: nodes that look at the same time seldom choose the same.

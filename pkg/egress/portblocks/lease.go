@@ -67,7 +67,7 @@ func readClaims(lease *coordinationv1.Lease) (version uint64, claims Claims, err
 			return 0, nil, fmt.Errorf("%s: %w: remove the entry, or delete the Lease", field, err)
 		}
 		var claim Claim
-		if err := json.Unmarshal(entry, &claim); err != nil {
+		if err := json.Unmarshal(entry, &claim); err != nil || claim.Node == "" {
 			claim = Claim{}
 			errs = append(errs, fmt.Errorf("%s[%s]: %.100s is no claim: remove the entry, until then no node has the block", field, text, entry))
 		}
@@ -143,6 +143,9 @@ func WithoutNames(text string) string {
 
 // ParseBlocks reads the blocks of AssignedAnnotation, without the pods that share.
 func ParseBlocks(text string) (blocks []kernel.Block, err error) {
+	if text == TooManyAssigned {
+		return nil, nil // its direct announcements have them
+	}
 	var list []Assignment
 	if err := json.Unmarshal([]byte(text), &list); err != nil {
 		return nil, fmt.Errorf("%.100q is no list of assignments: %w", text, err)

@@ -104,11 +104,11 @@ type Clash struct{ Counts, Other Stated }
 
 // Of returns the blocks of some egress IPs, sorted by [kernel.CompareBlocks]: those that nodes may say to have, and own ones. Where two have
 // the same port, which should not be, the older one counts, and then that of the node whose name sorts first.
-func (m *Map) Of(own []Stated, is func(egressIP netip.Addr) bool, may func(node string, egressIP netip.Addr, ports kernel.Ports) bool) (blocks []kernel.Block, clashes []Clash) {
+func (m *Map) Of(own []Stated, is func(egressIP netip.Addr) bool, may func(node string, block kernel.Block) bool) (blocks []kernel.Block, clashes []Clash) {
 	all := slices.Clone(own)
 	for node, s := range m.nodes {
 		for _, block := range s.counts() {
-			if is(block.EgressIP) && may(node, block.EgressIP, block.Ports) {
+			if is(block.EgressIP) && may(node, block) {
 				all = append(all, Stated{block, node, s.since[block]})
 			}
 		}

@@ -13,8 +13,8 @@ func blockAt(pod string, first uint16) kernel.Block {
 	return kernel.Block{Pod: netip.MustParseAddr(pod), EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 511}}
 }
 
-func all(netip.Addr) bool                             { return true }
-func everybody(string, netip.Addr, kernel.Ports) bool { return true }
+func all(netip.Addr) bool                 { return true }
+func everybody(string, kernel.Block) bool { return true }
 
 // expect expects which blocks there are.
 func (m *Map) expect(t *testing.T, when string, want ...kernel.Block) {
@@ -97,7 +97,7 @@ func TestMap_Filters(t *testing.T) {
 	other.EgressIP = netip.MustParseAddr("203.0.113.11")
 	m.Tell("node-b", true, 1, []kernel.Block{blockAt("10.128.1.5", 1024), other}, now)
 	m.Tell("node-c", true, 1, []kernel.Block{blockAt("10.128.2.5", 2048)}, now)
-	blocks, clashes := m.Of(nil, func(ip netip.Addr) bool { return ip == egressIP }, func(node string, _ netip.Addr, _ kernel.Ports) bool { return node == "node-c" })
+	blocks, clashes := m.Of(nil, func(ip netip.Addr) bool { return ip == egressIP }, func(node string, _ kernel.Block) bool { return node == "node-c" })
 	if len(blocks) != 1 || blocks[0] != blockAt("10.128.2.5", 2048) || len(clashes) != 0 {
 		t.Errorf("%v, %v", blocks, clashes)
 	}

@@ -86,6 +86,9 @@ func blocksOf(size int) func(yield func(kernel.Ports) bool) {
 	}
 }
 
+// Unlisted is what no list of the pods that share has.
+const Unlisted = "pods that have started without the CNI plugin share these ports, too, and nobody writes down which"
+
 // units are the smallest blocks of all ports, in order.
 type units [(1 << 16) / SmallestBlock]bool
 

@@ -66,7 +66,7 @@ func TestDecode_WholeEntries(t *testing.T) {
 		whole := flow(tcp, n.pod, n.outside, n.node)
 		to := func(port uint16) Flow {
 			f := whole
-			f.Destination = netip.AddrPortFrom(addr(n.outside), port)
+			f.Destination, f.To = netip.AddrPortFrom(addr(n.outside), port), netip.AddrPortFrom(addr(n.outside), 9<<8+9)
 			return f
 		}
 		portless := to(0)
