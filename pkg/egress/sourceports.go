@@ -469,8 +469,9 @@ func (s *sourcePorts) reconcileLate(ctx context.Context, a attachments.Attachmen
 	}
 	ports := portsFor(nil, bindings, portblocks.Given{}, time.Now())
 	s.record(ctx, a, nil, ports)
-	s.tellShared(a, ports, s.sizeFor(bindings), "no Service gave it an egress IP when it started, or this node gave no blocks then")
-	return s.setPorts(a.ContainerID, ports, 0)
+	size := s.sizeFor(bindings)
+	s.tellShared(a, ports, size, "no Service gave it an egress IP when it started, or this node gave no blocks then")
+	return s.setPorts(a.ContainerID, ports, size)
 }
 
 func (s *sourcePorts) reconcilePod(ctx context.Context, a attachments.Attachment) error {

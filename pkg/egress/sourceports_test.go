@@ -240,6 +240,58 @@ func TestSourcePorts_Sharing(t *testing.T) {
 	})
 }
 
+// TestSourcePorts_BoundLater: a pod that no Service had given an egress IP when it started shares from when one does, which is written down; so
+// does one that was not bound when an earlier process ended.
+func TestSourcePorts_BoundLater(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		folder := t.TempDir()
+		p := newPortsTest(ctx, t, folder, 512)
+		a := attachments.Attachment{ContainerID: "web-0", IfName: "eth0", Pod: attachments.Pod{Namespace: "shop", Name: "web-0", UID: "uid-web-0"}, IPs: []netip.Addr{netip.MustParseAddr("10.128.0.5")}, Since: time.Now()}
+		if err := p.store.Put(a); err != nil {
+			t.Fatal(err)
+		}
+		p.follow(p.store.All())
+		if ports, _, err := p.assign(ctx, a, nil); ports != nil || err != nil {
+			t.Fatalf("ports %v, err %v", ports, err)
+		}
+		p.reconcile(ctx)
+		p.wrote("started")
+		next := newPortsTest(ctx, t, folder, 512) // which binds all pods
+		for when, p := range map[string]*portsTest{"later": p, "by the next process": next} {
+			p.bind(a)
+			p.reconcile(ctx)
+			p.reconcile(ctx)
+			p.wrote(when, "+ web-0 203.0.113.10 shop/web true")
+			if !slices.Equal(p.told, []string{"web-0 EgressPortsShared"}) || p.sharing()[egressIP] != 1 {
+				t.Errorf("%s: told %v, sharing %v", when, p.told, p.sharing())
+			}
+		}
+	})
+}
+
+// TestSourcePorts_AddressOfAnother: what a node says of a pod that runs on another node counts for nothing: its address was used again, or the node
+// lies.
+func TestSourcePorts_AddressOfAnother(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.claims()
+		own := p.start("web-0", "10.128.0.5")[0]
+		p.claimed("1000000", fmt.Sprintf(`{"%d-%d": {"node": "node-a"}, "2048-2559": {"node": "node-b"}}`, own.First, own.Last))
+		p.apply(holders.Assigned{Node: "node-b", Blocks: []kernel.Block{{Pod: own.IP, EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}}, Revision: 3, Source: holders.Announcement})
+		if got := p.steering(true).Blocks; len(got) != 1 || got[0].Ports.First != own.First {
+			t.Errorf("blocks %v, want the pod's own", got)
+		}
+	})
+}
+
+// TestSourcePorts_WithoutSteering: a node that cannot steer starts, also if blocks are asked for.
+func TestSourcePorts_WithoutSteering(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e := New(ctx, Config{PortBlocks: 512, Journal: Journal{Folder: t.TempDir()}})
+	cancel()
+	e.Wait()
+}
+
 // TestSourcePorts_Lost: a pod whose block another node has claimed shares from then on.
 func TestSourcePorts_Lost(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {

@@ -133,6 +133,27 @@ func TestJournal_IsOfOneProcess(t *testing.T) {
 	}
 }
 
+// TestJournal_NextSandbox: the next sandbox of a pod shares the same ports. The end of the one before, told later, is not its end.
+func TestJournal_NextSandbox(t *testing.T) {
+	folder, ctx := t.TempDir(), context.Background()
+	j := open(t, folder, nil)
+	before := assignment("web-0", portblocks.Shared.First, time.Now().Add(-time.Hour))
+	before.Ports, before.Shared = portblocks.Shared, true
+	next := before
+	next.Since = time.Now().Add(-time.Minute)
+	must(t, j.Resume(ctx, nil))
+	must(t, j.Assigned(ctx, before))
+	must(t, j.Assigned(ctx, next))
+	must(t, j.Released(ctx, before, time.Now().Add(-2*time.Minute)))
+	must(t, j.Close())
+	h, problems, err := ReadAll([]string{folder}, nil)
+	must(t, errors.Join(append(problems, err)...))
+	answer, err := h.Who(netip.AddrPortFrom(before.EgressIP, portblocks.Shared.First), time.Now().Add(-time.Second))
+	if err != nil || len(answer.Spans) != 1 || !answer.Spans[0].Until.IsZero() {
+		t.Errorf("%+v, %v; want the next sandbox", answer, err)
+	}
+}
+
 // TestJournal_GoesOn: the next process knows what has not ended, and says of what is gone that it does not know since when.
 func TestJournal_GoesOn(t *testing.T) {
 	folder, ctx := t.TempDir(), context.Background()
