@@ -124,6 +124,8 @@ func (s Set) Text(key Key, value netip.Addr) string {
 	switch {
 	case s.Port:
 		return strconv.Itoa(int(key.Port))
+	case s.Ranges && key.Pod == key.Other: // nft 0.9.8 reads no range of one address
+		return key.Pod.String()
 	case s.Ranges:
 		return key.Pod.String() + "-" + key.Other.String()
 	case s.Hardware:
