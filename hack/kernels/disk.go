@@ -77,6 +77,9 @@ func makeDisk(ctx context.Context, output string, p plan) (string, error) {
 	if err := copyFiles(dir, p); err != nil {
 		return "", err
 	}
+	if err := static(ctx, "go", "build", "-trimpath", "-o", filepath.Join(dir, "pod"), "./hack/machine/pod"); err != nil {
+		return "", err
+	}
 	self := filepath.Join(dir, "kernels")
 	if err := static(ctx, "go", "build", "-trimpath", "-o", self, "./hack/kernels"); err != nil {
 		return "", err

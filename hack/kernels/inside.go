@@ -121,7 +121,7 @@ func (r testRun) do(ctx context.Context, dir string, slowness float64) error {
 	cmd.Env = append(os.Environ(), "CI=true", "OPENSHIFT="+filepath.Join(dir, "openshift"), "CONTROLPLANE="+filepath.Join(dir, "controlplane"),
 		fmt.Sprintf("%s=%.1f", lab.SlownessVariable, min(slowness, mostStretch)))
 	if r.Focus != "" {
-		cmd.Env = append(cmd.Env, "CONFORMANCE="+filepath.Join(dir, "conformance"), "FOCUS="+r.Focus)
+		cmd.Env = append(cmd.Env, "CONFORMANCE="+filepath.Join(dir, "conformance"), "FOCUS="+r.Focus, "POD="+filepath.Join(dir, "pod"))
 	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
 	return cmd.Run()
