@@ -22,13 +22,12 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
-const (
-	// soon bounds everything that takes a second or two on an idle machine, or that comes after a
-	// fault: a watcher may wait up to a minute before it asks an API server again that was away.
-	soon = 3 * time.Minute
-	// port is the port of all servers.
-	port = 8080
-)
+// soon bounds everything that takes a second or two on an idle machine, or that comes after a
+// fault: a watcher may wait up to a minute before it asks an API server again that was away.
+var soon = lab.Stretch(3 * time.Minute)
+
+// port is the port of all servers.
+const port = 8080
 
 // The IP families of a world, unless its settings say otherwise.
 var families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
