@@ -173,10 +173,10 @@ func TestPortBlocks_CostOfADD(t *testing.T) {
 	belongsTo(t, usual)
 	w := newBlocksWorld(t)
 	r, rounds := w.runtimes[1], by(t, 0, 60, 300)
-	with := w.answers(r, rounds)
+	with := w.answers(r, rounds, true)
 	r.on.Stop()
 	r.startWith("")
-	without := w.answers(r, rounds)
+	without := w.answers(r, rounds, false)
 	at := func(list []time.Duration, share float64) time.Duration { return list[int(share*float64(len(list)-1))] }
 	added := at(with, 0.99) - at(without, 0.99)
 	t.Logf("%d ADDs: p50 %s with blocks, %s without; p99 %s with, %s without: %s more", rounds, at(with, 0.5), at(without, 0.5), at(with, 0.99), at(without, 0.99), added)
@@ -184,19 +184,18 @@ func TestPortBlocks_CostOfADD(t *testing.T) {
 
 // answers has a node answer about pods, one after the other, and returns how long that took, sorted. A tenth of a second lies between two, as
 // container runtimes take longer.
-func (w *blocksWorld) answers(r *cniRuntime, n int) (took []time.Duration) {
+func (w *blocksWorld) answers(r *cniRuntime, n int, blocks bool) (took []time.Duration) {
 	w.Helper()
 	client := cni.NewClient(r.socket())
 	for i := range n {
 		pod := r.create("shop", fmt.Sprintf("answers-%d", i), web)
 		var request cni.Request
-		for j, cidr := range r.on.Host.PodCIDRs() {
+		for _, cidr := range r.on.Host.PodCIDRs() {
 			ip := cidr.Addr()
 			for range 2 + i%200 {
 				ip = ip.Next()
 			}
 			request.IPs = append(request.IPs, ip)
-			_ = j
 		}
 		request.ContainerID, request.IfName, request.Netns = fmt.Sprintf("%s-%d", pod.UID, i), cni.Interface, "/run/netns/none"
 		request.Pod = attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
@@ -205,8 +204,8 @@ func (w *blocksWorld) answers(r *cniRuntime, n int) (took []time.Duration) {
 		decision, err := client.Attach(ctx, request)
 		took = append(took, time.Since(began))
 		w.must(err)
-		if decision.Decision != cni.Bound {
-			w.Fatalf("the node says %+v", decision)
+		if decision.Decision != cni.Bound || (decision.LocalPorts() != nil) != blocks {
+			w.Fatalf("the node says %+v; source ports of its own: want %t", decision, blocks)
 		}
 		w.must(client.Detach(ctx, request.ContainerID, cni.Interface))
 		cancel()

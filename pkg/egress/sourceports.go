@@ -525,7 +525,7 @@ func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.P
 const recordPatience = 2 * time.Second
 
 // begin tells the recorder who has ports when this process begins, once.
-func (s *sourcePorts) begin(ctx context.Context) (err error) {
+func (s *sourcePorts) begin(ctx context.Context) {
 	s.resumed.Do(func() {
 		if s.resume == nil {
 			return
@@ -538,9 +538,17 @@ func (s *sourcePorts) begin(ctx context.Context) (err error) {
 				}
 			}
 		}
-		err = s.resume(ctx, has)
+		if err := s.resume(ctx, has); err != nil {
+			s.unrecorded(err, "pods that ran before this process")
+		}
 	})
-	return err
+}
+
+// unrecorded tells that it is not written down which source ports somebody has.
+func (s *sourcePorts) unrecorded(err error, whose string) {
+	unrecordedPorts.WithLabelValues().Inc()
+	s.logger.Error(err, "It is not written down which source ports pods have", "pods", whose)
+	s.tellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports %s have, so it may not be found later who used them: %v", whose, err))
 }
 
 // record writes down what a pod has instead of what it had.
@@ -550,7 +558,8 @@ func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, befo
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
-	errs := []error{s.begin(ctx)}
+	s.begin(ctx)
+	var errs []error
 	at := a.Released
 	if at.IsZero() {
 		at = time.Now()
@@ -569,9 +578,7 @@ func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, befo
 	}
 	recorded.Wait()
 	if err := errors.Join(append(errs, assigned...)...); err != nil {
-		unrecordedPorts.WithLabelValues().Inc()
-		s.logger.Error(err, "It is not written down which source ports a pod has", "pod", a.Pod)
-		s.tellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports the pod %s has, so it may not be found later who used them: %v", a.Pod, err))
+		s.unrecorded(err, "the containers of the pod "+a.Pod.String())
 	}
 }
 

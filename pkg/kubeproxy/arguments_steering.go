@@ -218,7 +218,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 
 // withoutBlocks has pods get no blocks of source ports, for this reason. Packets may be steered all the same.
 func (p *Proxy) withoutBlocks(ctx context.Context, err error) {
-	klog.FromContext(ctx).Error(err, "Pods get no source ports of their own", "argument", "proxyArguments."+portBlocksKey)
+	klog.FromContext(ctx).Error(err, "Pods get no source ports of their own. Remove the cause and restart the node, or remove the argument", "argument", "proxyArguments."+portBlocksKey)
 	p.extension.PortBlocks, p.extension.Ways.Kernel.PortBlocks = 0, false
 }
 

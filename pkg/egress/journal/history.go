@@ -23,7 +23,8 @@ type nodeHistory struct {
 	covered []Period
 }
 
-// identity is what an assignment has in common with itself in another file.
+// identity is what an assignment has in common with itself in another file. A pod's next sandbox may share the same ports: since tells them
+// apart.
 type identity struct {
 	uid      string
 	egressIP netip.Addr
@@ -31,8 +32,8 @@ type identity struct {
 	since    int64
 }
 
-func identityOf(s Span) identity {
-	return identity{s.Pod.UID, s.EgressIP, s.Ports, s.Since.UnixMilli()}
+func identityOf(a portblocks.Assignment) identity {
+	return identity{a.Pod.UID, a.EgressIP, a.Ports, precise(a.Since).UnixMilli()}
 }
 
 // Join returns what files say together. Of two that are the same one, collected at different times, the longer one counts.
@@ -65,7 +66,7 @@ func joinNode(files []*File) *nodeHistory {
 		n.covered = append(n.covered, covered...)
 		still := map[identity]int{}
 		for _, s := range f.spans {
-			at, known := open[identityOf(s)]
+			at, known := open[identityOf(s.Assignment)]
 			if known {
 				n.spans[at].Seen, n.spans[at].Until = later(n.spans[at].Seen, s.Seen), s.Until
 			} else {
@@ -73,9 +74,9 @@ func joinNode(files []*File) *nodeHistory {
 				n.spans = append(n.spans, s)
 			}
 			if s.Until.IsZero() {
-				still[identityOf(s)] = at
+				still[identityOf(s.Assignment)] = at
 			}
-			delete(open, identityOf(s))
+			delete(open, identityOf(s.Assignment))
 		}
 		for _, at := range open { // a file begins with what is assigned, so these had ended
 			n.spans[at].Until = later(f.from, n.spans[at].Seen.Add(time.Millisecond))

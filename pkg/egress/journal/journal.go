@@ -61,7 +61,7 @@ type Journal struct {
 
 	mu sync.Mutex // protects the following fields
 	// known is what has not ended, whether that is on the disk or not.
-	known map[key]portblocks.Assignment
+	known map[identity]portblocks.Assignment
 	// waiting is to be written, in this order. Queued counts all lines that ever waited, done those of them that do not any more.
 	waiting      []record
 	queued, done uint64
@@ -97,7 +97,7 @@ func Open(path string, config Config) (*Journal, error) {
 	}
 	j := &Journal{
 		config: config, store: &store{folder: path, node: config.Node, limit: config.Size / files, most: files},
-		known: map[key]portblocks.Assignment{}, tried: make(chan struct{}), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+		known: map[identity]portblocks.Assignment{}, tried: make(chan struct{}), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	ZeroMetrics()
 	err := j.store.open(time.Now())
@@ -150,9 +150,9 @@ func (j *Journal) Assigned(ctx context.Context, a portblocks.Assignment) error {
 		j.mu.Unlock()
 		return errClosed
 	}
-	_, known := j.known[keyOf(a)]
+	_, known := j.known[identityOf(a)]
 	if !known {
-		j.known[keyOf(a)] = a
+		j.known[identityOf(a)] = a
 		j.queue(record{kind: assigned, assignment: a})
 	}
 	t := j.ticket()
@@ -180,9 +180,9 @@ func (j *Journal) release(a portblocks.Assignment, at, seen time.Time) (t ticket
 		j.mu.Unlock()
 		return ticket{}, errClosed
 	}
-	a, known := j.known[keyOf(a)]
+	a, known := j.known[identityOf(a)]
 	if known {
-		delete(j.known, keyOf(a))
+		delete(j.known, identityOf(a))
 		at = later(precise(at), a.Since)
 		if !seen.IsZero() {
 			seen = later(precise(seen), a.Since)
@@ -202,9 +202,9 @@ func (j *Journal) release(a portblocks.Assignment, at, seen time.Time) (t ticket
 
 // Resume says who has ports now, when a process begins: what the files have besides has ended at a time that nobody knows.
 func (j *Journal) Resume(ctx context.Context, now []portblocks.Assignment) error {
-	has := map[key]bool{}
+	has := map[identity]bool{}
 	for _, a := range now {
-		has[keyOf(a)] = true
+		has[identityOf(a)] = true
 	}
 	var gone []portblocks.Assignment
 	j.mu.Lock()

@@ -15,13 +15,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
-// key is which ports a pod has, and since when.
-type key struct{ identity }
-
-func keyOf(a portblocks.Assignment) key {
-	return key{identity{a.Pod.UID, a.EgressIP, a.Ports, precise(a.Since).UnixMilli()}} // a pod's next sandbox may share the same ports
-}
-
 // record is a line that is to be written.
 type record struct {
 	kind kind
@@ -54,7 +47,7 @@ type store struct {
 	// size is how much of the file is whole and on the disk, begun how much of that it began with.
 	size, begun int64
 	// now has what has not ended, refs is how many references there are.
-	now  map[key]written
+	now  map[identity]written
 	refs uint64
 	// covered is until when the files have everything, before is that of when they were opened.
 	covered, before time.Time
@@ -79,7 +72,7 @@ func (s *store) open(at time.Time) error {
 	if err != nil {
 		return err
 	}
-	s.now, s.healed = map[key]written{}, nil
+	s.now, s.healed = map[identity]written{}, nil
 	if len(numbers) == 0 {
 		return s.begin(at, nil, time.Time{})
 	}
@@ -99,7 +92,7 @@ func (s *store) open(at time.Time) error {
 	}
 	for ref, i := range last.open {
 		a := last.spans[i].Assignment
-		s.now[keyOf(a)] = written{a, ref}
+		s.now[identityOf(a)] = written{a, ref}
 	}
 	s.header, s.size, s.refs, s.covered, s.before, s.healed = last.header, last.size, last.refs, last.end(), last.end(), last.damaged
 	if last.damaged != nil {
@@ -165,10 +158,10 @@ func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since t
 	}
 	text := h.appendTo(nil)
 	slices.SortFunc(assignments, func(a, b portblocks.Assignment) int { return compareSpans(Span{Assignment: a}, Span{Assignment: b}) })
-	now := make(map[key]written, len(assignments))
+	now := make(map[identity]written, len(assignments))
 	for i, a := range assignments {
 		ref := uint64(i + 1)
-		now[keyOf(a)] = written{a, ref}
+		now[identityOf(a)] = written{a, ref}
 		text = appendAssigned(text, ref, a)
 	}
 	if !since.IsZero() {
@@ -299,12 +292,12 @@ func (s *store) removed() bool {
 // writeSome writes records until the file is full, and returns how many.
 func (s *store) writeSome(records []record) (n int, err error) {
 	var text []byte
-	changed := map[key]*written{} // nil for what has ended
+	changed := map[identity]*written{} // nil for what has ended
 	refs, covered := s.refs, s.covered
 	for n < len(records) && int64(len(text)) < min(s.room(), mostAtOnce) {
 		r := records[n]
 		n++
-		k := keyOf(r.assignment)
+		k := identityOf(r.assignment)
 		w, ok := changed[k]
 		if !ok {
 			if known, has := s.now[k]; has {
