@@ -2,13 +2,19 @@ package egress
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/journal"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Journal is where this node writes down which pod has which source ports.
@@ -60,3 +66,71 @@ type unopened struct{ err error }
 func (u unopened) Assigned(context.Context, portblocks.Assignment) error { return u.err }
 
 func (u unopened) Released(context.Context, portblocks.Assignment, time.Time) error { return u.err }
+
+// recordPatience bounds how long a pod waits for what is written down of it: the disk may hang.
+const recordPatience = 2 * time.Second
+
+// begin tells the recorder who has ports when this process begins, once.
+func (s *sourcePorts) begin(ctx context.Context) {
+	s.resumed.Do(func() {
+		if s.resume == nil {
+			return
+		}
+		var has []portblocks.Assignment
+		for _, a := range s.all() {
+			for _, p := range a.Ports {
+				if !a.Recorded {
+					has = append(has, s.assignment(a, p))
+				}
+			}
+		}
+		if err := s.resume(ctx, has); err != nil {
+			s.unrecorded(err, "pods that ran before this process")
+		}
+	})
+}
+
+// unrecorded tells that it is not written down which source ports somebody has.
+func (s *sourcePorts) unrecorded(err error, whose string) {
+	unrecordedPorts.WithLabelValues().Inc()
+	s.logger.Error(err, "It is not written down which source ports pods have", "pods", whose)
+	s.tellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports %s have, so it may not be found later who used them: %v", whose, err))
+}
+
+// record writes down what a pod has instead of what it had.
+func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, before, after []attachments.Ports) {
+	if s.recorder == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	defer cancel()
+	s.begin(ctx)
+	var errs []error
+	at := a.Released
+	if at.IsZero() {
+		at = time.Now()
+	}
+	for _, p := range before {
+		if !slices.Contains(after, p) {
+			errs = append(errs, s.recorder.Released(ctx, s.assignment(a, p), at))
+		}
+	}
+	var recorded sync.WaitGroup // at once: what waits for the disk together is written together
+	assigned := make([]error, len(after))
+	for i, p := range after {
+		if !slices.Contains(before, p) {
+			recorded.Go(func() { assigned[i] = s.recorder.Assigned(ctx, s.assignment(a, p)) })
+		}
+	}
+	recorded.Wait()
+	if err := errors.Join(append(errs, assigned...)...); err != nil {
+		s.unrecorded(err, "the containers of the pod "+a.Pod.String())
+	}
+}
+
+func (s *sourcePorts) assignment(a attachments.Attachment, p attachments.Ports) portblocks.Assignment {
+	return portblocks.Assignment{
+		Pod: portblocks.Pod{Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: uidOf(a), IP: p.IP}, Service: p.Service, EgressIP: p.EgressIP,
+		Ports: kernel.Ports{First: p.First, Last: p.Last}, Shared: p.Shared, Node: s.node, Since: p.Since,
+	}
+}

@@ -59,7 +59,7 @@ func TestContent_OfBindings(t *testing.T) {
 		"nothing": {kernel.IPv4, addr("2001:db8::1"), kernel.Desired{}, nil},
 		"IPv4": {kernel.IPv4, addr("2001:db8::1"), v4, map[string][]string{
 			"cluster":     {"10.128.0.0-10.131.255.255"},
-			"exclusions":  {"10.128.0.0-10.131.255.255", "192.0.2.2-192.0.2.2"},
+			"exclusions":  {"10.128.0.0-10.131.255.255", "192.0.2.2"},
 			"nodes":       {"192.0.2.2"},
 			"homes":       {"10.128.0.11 . " + here.String(), "10.128.0.12 . " + there.String()},
 			"homed":       {"10.128.0.11", "10.128.0.12"},

@@ -1,0 +1,262 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// follow takes all attachments of this node: those that an earlier process knew, and then each change.
+func (s *sourcePorts) follow(all []attachments.Attachment) {
+	if s == nil || s.size == 0 {
+		return
+	}
+	pods, run := map[string]attachments.Attachment{}, map[string]bool{}
+	for _, a := range all {
+		if run[a.ContainerID] = a.Released.IsZero(); a.Ports != nil && run[a.ContainerID] {
+			pods[a.ContainerID] = a
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.late, func(id string, _ bool) bool { return !run[id] })
+	for id := range run {
+		if _, has := pods[id]; run[id] && !has && !s.followed {
+			s.late[id] = true // of an earlier process
+		}
+	}
+	s.followed = true
+	for id := range s.pods {
+		s.pending[id] = true
+	}
+	for id := range s.pending {
+		if _, decided := pods[id]; !run[id] {
+			s.keeper.Release(id)
+			delete(s.pending, id)
+		} else if decided {
+			delete(s.pending, id)
+		}
+	}
+	for id, a := range pods {
+		if _, known := s.pods[id]; !known && !s.keeper.Knows(id) {
+			s.keeper.Restore(id, sortedIPs(a.Ports, assignedIP), a.BlockSize, givenOf(a))
+		}
+	}
+	s.pods = pods
+	s.generation++
+	s.wakeUp()
+}
+
+// givenOf returns what a pod has alone.
+func givenOf(a attachments.Attachment) portblocks.Given {
+	first, last, of := a.Block()
+	return portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
+}
+
+// assigns returns assign for an [attach.Node]; nil if this node gives no blocks.
+func (s *sourcePorts) assigns() func(context.Context, attachments.Attachment, []plan.Binding) ([]attachments.Ports, int, error) {
+	if s == nil || s.size == 0 {
+		return nil
+	}
+	return s.assign
+}
+
+// assign is that of [attach.Node].
+func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, size int, err error) {
+	if s == nil || s.size == 0 {
+		return nil, 0, nil
+	}
+	if len(bindings) == 0 {
+		s.mu.Lock()
+		s.late[a.ContainerID] = true
+		s.mu.Unlock()
+		return nil, 0, nil
+	}
+	if a.Ports != nil {
+		return a.Ports, a.BlockSize, nil // for its life
+	}
+	var given portblocks.Given
+	if size = s.sizeFor(bindings); size > 0 {
+		s.mu.Lock()
+		s.pending[a.ContainerID] = true
+		s.mu.Unlock()
+		if given, err = s.keeper.Assign(ctx, a.ContainerID, sortedIPs(bindings, boundIP), size); err != nil {
+			return nil, 0, fmt.Errorf("waiting for a block of source ports of the pod %s: %w", a.Pod, err)
+		}
+		s.mu.Lock()
+		ended := !s.pending[a.ContainerID]
+		s.mu.Unlock()
+		if ended { // before it had anything that could be given back
+			s.keeper.Release(a.ContainerID)
+			return nil, 0, fmt.Errorf("the pod %s ends", a.Pod)
+		}
+	}
+	ports = portsFor(nil, bindings, given, time.Now())
+	s.record(ctx, a, nil, ports)
+	s.tellShared(a, ports, size, fmt.Sprintf("all are taken, or none could be claimed within %s", portblocks.Patience))
+	return ports, size, nil
+}
+
+// sizeFor returns the number of ports in the block of a pod with these bindings: the largest that one of its Services says.
+func (s *sourcePorts) sizeFor(bindings []plan.Binding) (size int) {
+	for _, b := range bindings {
+		own, given := s.state.PortBlock(b.Service)
+		if !given {
+			own = s.size
+		}
+		size = max(size, own)
+	}
+	return size
+}
+
+// sortedIPs returns the address of each of a list, sorted, and none twice.
+func sortedIPs[T any](list []T, address func(T) netip.Addr) (ips []netip.Addr) {
+	for _, one := range list {
+		ips = append(ips, address(one))
+	}
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return slices.Compact(ips)
+}
+
+func assignedIP(p attachments.Ports) netip.Addr { return p.EgressIP }
+
+func boundIP(b plan.Binding) netip.Addr { return b.EgressIP }
+
+// portsFor returns the ports of a pod with these bindings: those that it had, and of other egress IPs what it is given, or else the shared
+// ones. Where it had a block, and is given none, it shares.
+func portsFor(had []attachments.Ports, bindings []plan.Binding, given portblocks.Given, now time.Time) []attachments.Ports {
+	ports := slices.Clone(had)
+	for _, b := range bindings {
+		want := attachments.Ports{
+			IP: b.Pod, EgressIP: b.EgressIP, Service: b.Service.String(), First: portblocks.Shared.First, Last: portblocks.Shared.Last, Shared: true,
+			Since: now.UTC().Truncate(time.Second),
+		}
+		if slices.Contains(given.Of, b.EgressIP) {
+			want.First, want.Last, want.Shared = given.Ports.First, given.Ports.Last, false
+		}
+		i := slices.IndexFunc(ports, func(p attachments.Ports) bool { return p.IP == b.Pod && p.EgressIP == b.EgressIP })
+		switch {
+		case i < 0:
+			ports = append(ports, want)
+		case ports[i].Shared != want.Shared || ports[i].First != want.First || ports[i].Last != want.Last:
+			ports[i] = want
+		}
+	}
+	return ports
+}
+
+// bindingsOf returns those of a pod now.
+func (s *sourcePorts) bindingsOf(a attachments.Attachment) (bindings []plan.Binding) {
+	for _, ip := range a.IPs {
+		bindings = append(bindings, s.state.BindingsOf(ip)...)
+	}
+	return bindings
+}
+
+// reconcile lets pods' ports follow their bindings and claims, and records the ends of pods.
+func (s *sourcePorts) reconcile(ctx context.Context) {
+	s.mu.Lock()
+	unsaid := s.unsaid
+	s.unsaid = nil
+	s.mu.Unlock()
+	for _, say := range unsaid {
+		say()
+	}
+	if s.size == 0 {
+		return
+	}
+	s.record(ctx, attachments.Attachment{}, nil, nil) // what there was before
+	for _, lost := range s.keeper.Lost() {
+		s.logger.Error(nil, "A pod has lost its block of source ports, because another node has claimed it: this node's Node was deleted, or somebody has changed the Lease. The pod shares ports from now on",
+			"container", lost.ID, "egressIP", lost.EgressIP, "ports", lost.Ports, "lease", portblocks.LeaseName(lost.EgressIP))
+	}
+	for _, a := range s.all() {
+		var err error
+		switch {
+		case a.Ports == nil && a.Released.IsZero():
+			err = s.reconcileLate(ctx, a)
+		case a.Ports == nil || a.Recorded:
+		case !a.Released.IsZero():
+			s.record(ctx, a, a.Ports, nil)
+			err = s.setRecorded(a.ContainerID)
+		default:
+			err = s.reconcilePod(ctx, a)
+		}
+		if err != nil {
+			s.logger.V(2).Info("The source ports of a pod hold, but are not in its file; will retry", "pod", a.Pod, "err", err)
+		}
+	}
+}
+
+// reconcileLate has a pod share that is bound only after it has started.
+func (s *sourcePorts) reconcileLate(ctx context.Context, a attachments.Attachment) error {
+	s.mu.Lock()
+	late := s.late[a.ContainerID]
+	s.mu.Unlock()
+	bindings := s.bindingsOf(a)
+	if !late || len(bindings) == 0 {
+		return nil
+	}
+	ports := portsFor(nil, bindings, portblocks.Given{}, time.Now())
+	s.record(ctx, a, nil, ports)
+	size := s.sizeFor(bindings)
+	s.tellShared(a, ports, size, "no Service gave it an egress IP when it started, or this node gave no blocks then")
+	return s.setPorts(a.ContainerID, ports, size)
+}
+
+func (s *sourcePorts) reconcilePod(ctx context.Context, a attachments.Attachment) error {
+	bindings := s.bindingsOf(a)
+	if len(bindings) == 0 {
+		return nil // for a moment, or because it ends: it keeps what it has
+	}
+	s.keeper.Change(a.ContainerID, sortedIPs(bindings, boundIP))
+	given, _ := s.keeper.Of(a.ContainerID)
+	ports := portsFor(a.Ports, bindings, given, time.Now())
+	if slices.Equal(ports, a.Ports) {
+		return nil
+	}
+	s.record(ctx, a, a.Ports, ports)
+	for i, p := range a.Ports {
+		if !p.Shared && ports[i].Shared {
+			s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
+				"the source ports %d-%d of %s are not this pod's alone any more: another node has claimed them. It shares ports with others, so an address and a port do not name it", p.First, p.Last, p.EgressIP))
+		}
+	}
+	err := s.setPorts(a.ContainerID, ports, a.BlockSize)
+	s.changed()
+	return err
+}
+
+// uidOf returns the UID of a pod's object.
+func uidOf(a attachments.Attachment) string {
+	if a.Object != "" {
+		return a.Object
+	}
+	return a.Pod.UID
+}
+
+// tellShared tells of a pod that shares although it was to have a block.
+func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.Ports, size int, why string) {
+	var of []string
+	for _, p := range ports {
+		if p.Shared {
+			of = append(of, p.EgressIP.String())
+		}
+	}
+	if len(of) == 0 || size == 0 {
+		return
+	}
+	s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
+		"this pod has no block of %d source ports of %s: %s. It shares the ports %s with others for its life; start it again to try again, or give the Service more egress IPs",
+		size, strings.Join(of, ", "), why, portblocks.Shared))
+}

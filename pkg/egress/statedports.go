@@ -1,0 +1,261 @@
+package egress
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// mostAssigned bounds what the node's Lease has of source ports, in bytes: an API server takes 256 KiB of annotations, of which choices may
+// have half.
+const mostAssigned = 100 << 10
+
+// ownPorts are the blocks of this node's pods, and what its Lease has of them, and what that follows from: mostly a sync is about something
+// else.
+type ownPorts struct {
+	known      bool
+	generation uint64
+	revisions  [2]uint64
+	blocks     []portblocks.Stated
+	stated     []kernel.Block
+	assigned   string
+}
+
+// podHomes are the nodes on which bound pods run, by a revision of the plan.
+type podHomes struct {
+	revision uint64
+	names    map[netip.Addr]string
+}
+
+// blocksOf are the blocks of pods of other nodes, and what that follows from.
+type blocksOf struct {
+	generation uint64
+	revision   uint64 // of the plan
+	held       map[netip.Addr]bool
+	own        []portblocks.Stated
+	blocks     []kernel.Block
+}
+
+// mayDiffer notes that blocks may count otherwise than before, and tells whether they do for what the kernel holds.
+func (s *sourcePorts) mayDiffer() (differs bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.generation++
+	s.wakeUp()
+	return s.differs()
+}
+
+// differs tells whether the last answers of steer are not what they would be now. Mostly a node's claims, and what it says of its pods, are
+// about egress IPs that are not here. The lock must be held.
+func (s *sourcePorts) differs() bool {
+	for family, known := range s.blocks {
+		if blocks, _ := s.blocksOf(family, known.held); !slices.Equal(blocks, known.blocks) {
+			return true
+		}
+	}
+	return false
+}
+
+// blocksOf returns the blocks of this node's pods of a family, and of others' of the egress IPs that are held. The lock must be held.
+func (s *sourcePorts) blocksOf(family v1.IPFamily, held map[netip.Addr]bool) (blocks []kernel.Block, clashes []portblocks.Clash) {
+	homes := s.homesOf(family)
+	return s.others.Of(s.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, func(node string, block kernel.Block) bool {
+		if home, known := homes[block.Pod]; known && home != node {
+			return false // its address was another pod's, or somebody lies
+		}
+		return s.keeper.Believes(node, block.EgressIP, block.Ports)
+	})
+}
+
+// homesOf returns the nodes on which bound pods of a family run. The lock must be held.
+func (s *sourcePorts) homesOf(family v1.IPFamily) map[netip.Addr]string {
+	known := s.homes[family]
+	if names, revision := s.state.Homes(family, known.revision); revision != known.revision {
+		known = podHomes{revision, names}
+		s.homes[family] = known
+	}
+	return known.names
+}
+
+// ownOf returns the blocks of this node's pods of a family. The lock must be held.
+func (s *sourcePorts) ownOf(family v1.IPFamily) []portblocks.Stated {
+	return slices.DeleteFunc(slices.Clone(s.own().blocks), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
+}
+
+// apply takes what is said of source ports, and of nodes, and tells whether something counts otherwise.
+func (s *sourcePorts) apply(event holders.Event) (changed bool) {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch event := event.(type) {
+	case holders.Assigned:
+		if event.Node != s.node {
+			changed = s.others.Tell(event.Node, event.Source == holders.Announcement, event.Revision, event.Blocks, time.Now())
+		}
+	case holders.LeaseDeleted:
+		changed = s.others.ForgetLease(event.Node)
+	case holders.NodeSeen:
+		s.keeper.SetNode(event.Name, true)
+	case holders.NodeDeleted:
+		changed = s.others.Forget(event.Name)
+		s.keeper.SetNode(event.Name, false)
+	case holders.LeasesKnown:
+		s.keeper.Listed()
+	case holders.Hearing:
+		s.keeper.SetReachable(event.Now)
+	}
+	if !changed {
+		return false
+	}
+	s.generation++
+	return s.differs()
+}
+
+// assignments returns what this node's pods have, sorted.
+func (s *sourcePorts) assignments() (list []portblocks.Assignment) {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ownAssignments()
+}
+
+func (s *sourcePorts) ownAssignments() (list []portblocks.Assignment) {
+	for _, id := range slices.Sorted(maps.Keys(s.pods)) {
+		for _, p := range s.pods[id].Ports {
+			list = append(list, s.assignment(s.pods[id], p))
+		}
+	}
+	return list
+}
+
+// own returns what pods of this node have. The lock must be held.
+func (s *sourcePorts) own() ownPorts {
+	revisions := [2]uint64{s.state.Revision(v1.IPv4Protocol), s.state.Revision(v1.IPv6Protocol)}
+	if s.mine.known && s.mine.generation == s.generation && s.mine.revisions == revisions {
+		return s.mine
+	}
+	s.mine = ownPorts{known: true, generation: s.generation, revisions: revisions, blocks: s.ownBlocks()}
+	for _, one := range s.mine.blocks {
+		s.mine.stated = append(s.mine.stated, one.Block)
+	}
+	if list := s.ownAssignments(); len(list) > 0 {
+		s.mine.assigned = portblocks.FormatAssigned(list)
+	}
+	tooMany := len(s.mine.assigned) > mostAssigned
+	if pods := len(s.pods); tooMany && !s.tooMany {
+		s.sayLater(func() {
+			s.logger.Error(nil, "This node has too many pods with source ports of their own to say in its Lease which; other nodes learn it directly alone", "pods", pods)
+		})
+	}
+	if s.tooMany = tooMany; tooMany {
+		s.mine.assigned = portblocks.TooManyAssigned
+	}
+	return s.mine
+}
+
+// ownBlocks returns the blocks that pods of this node have, of the egress IPs that they leave from, sorted. The lock must be held.
+func (s *sourcePorts) ownBlocks() (list []portblocks.Stated) {
+	for id, a := range s.pods {
+		given, _ := s.keeper.Of(id)
+		for _, p := range a.Ports {
+			bound := func(b plan.Binding) bool { return b.EgressIP == p.EgressIP }
+			if p.Shared || !slices.Contains(given.Of, p.EgressIP) || !slices.ContainsFunc(s.state.BindingsOf(p.IP), bound) {
+				continue
+			}
+			list = append(list, portblocks.Stated{
+				Block: kernel.Block{Pod: p.IP, EgressIP: p.EgressIP, Ports: kernel.Ports{First: p.First, Last: p.Last}}, Node: s.node, Since: p.Since,
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b portblocks.Stated) int { return kernel.CompareBlocks(a.Block, b.Block) })
+	return list
+}
+
+// stated returns the blocks that this node says its pods to have, and what its Lease has of them: nothing if that is too much. Neither must
+// be changed.
+func (s *sourcePorts) stated() (blocks []kernel.Block, assigned string) {
+	if s == nil {
+		return nil, ""
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.own()
+	return own.stated, own.assigned
+}
+
+// steer adds to the ways of an IP family which ports pods have: this node's, and others' of the egress IPs that are here or may come here.
+func (s *sourcePorts) steer(family v1.IPFamily, egressIPs []netip.Addr, result *kernel.Steering) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, known, revision := s.ownOf(family), s.blocks[family], s.state.Revision(family)
+	if known.generation != s.generation || known.revision != revision || !maps.Equal(known.held, result.Held) || !slices.Equal(known.own, own) {
+		blocks, clashes := s.blocksOf(family, result.Held)
+		known = blocksOf{s.generation, revision, maps.Clone(result.Held), own, blocks}
+		s.blocks[family] = known
+		s.logClashes(family, clashes)
+	}
+	result.Blocks = known.blocks
+	if s.size > 0 && len(egressIPs) > 0 || len(known.blocks) > 0 {
+		result.Shared = map[netip.Addr]kernel.Ports{}
+	}
+	for _, block := range known.blocks {
+		result.Shared[block.EgressIP] = portblocks.Shared
+	}
+	if s.size > 0 {
+		for _, ip := range egressIPs {
+			result.Shared[ip] = portblocks.Shared
+		}
+	}
+}
+
+// logClashes tells of pods that nodes say to have the same port. That should not be.
+func (s *sourcePorts) logClashes(family v1.IPFamily, clashes []portblocks.Clash) {
+	portClashes.WithLabelValues(string(family)).Set(float64(len(clashes)))
+	now := map[string]bool{}
+	for _, c := range clashes {
+		text := fmt.Sprintf("the pods %s on %s and %s on %s are said to have the same ports of %s (%s, %s). The first counts, the second one shares. The Lease %s says which node has claimed them; restart the other one, and report this",
+			c.Counts.Pod, c.Counts.Node, c.Other.Pod, c.Other.Node, c.Counts.EgressIP, c.Counts.Ports, c.Other.Ports, portblocks.LeaseName(c.Counts.EgressIP))
+		if now[text] = true; !s.clashing[text] {
+			s.sayLater(func() {
+				s.logger.Error(nil, "Two pods have the same source ports", "reason", text)
+				s.tellNode(portBlockClash, text)
+			})
+		}
+	}
+	s.clashing = now
+}
+
+// portMap returns the blocks of other nodes' pods of which this node has the egress IP, or may have it.
+func (s *sourcePorts) portMap() (list []kernel.Block) {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, family := range cluster.Families {
+		for _, block := range s.blocks[family].blocks {
+			isOwn := func(own portblocks.Stated) bool { return own.Block == block }
+			if !slices.ContainsFunc(s.blocks[family].own, isOwn) {
+				list = append(list, block)
+			}
+		}
+	}
+	return list
+}
