@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"

@@ -76,8 +76,8 @@ func TestTakeSteering_PortBlocks(t *testing.T) {
 		}
 	}
 	for config, words := range map[string]string{
-		"egress-snat-port-blocks: ['500']":                                "proxyArguments.egress-snat-port-blocks: 500 is no number of ports of a block: expected a power of two from 64 to 8192, or 0",
-		"egress-snat-port-blocks: ['32']":                                 "32 is no number",
+		"egress-snat-port-blocks: ['500']":                                "proxyArguments.egress-snat-port-blocks: \"500\" is no number of ports of a block: expected a power of two from 64 to 8192, or 0",
+		"egress-snat-port-blocks: ['32']":                                 `"32" is no number`,
 		"egress-snat-port-blocks: [many]":                                 `"many" is no number`,
 		"egress-snat-port-blocks: ['512'], egress-snat-steering: ['off']": `proxyArguments.egress-snat-port-blocks: 512 needs an API server, and egress-snat-steering that is not "off"`,
 	} {

@@ -3,7 +3,7 @@
 // [Policy] makes a ValidatingAdmissionPolicy from the nodes' configuration. It decides all that one Service decides by itself: whether
 // its egress IPs can be ones (InvalidAddress, AddressInCluster by cluster-cidr), may be its namespace's (NotAllowed by
 // egress-snat-allowed-cidrs and egress-snat-namespace-cidrs), and whether its annotations and ports can be understood
-// (InvalidAnnotation, InvalidProtocol). The message is the refusal's reason and text.
+// (InvalidAnnotation, InvalidEgressPortBlock, InvalidProtocol). The message is the refusal's reason and text.
 //
 // What depends on other objects stays the plan's, which tells it by an Event: an older Service's address, a node's, an API server's,
 // service CIDRs, and OpenShift's policy on external IPs. Nodes refuse what the policy lets pass, so it is a convenience and no barrier:

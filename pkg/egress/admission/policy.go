@@ -23,6 +23,10 @@ type Config struct {
 	// MostEgressIPs is how many addresses of an IP family EgressIPAnnotation may name; TooMany is what to call more, Beyond why no more.
 	MostEgressIPs   int
 	TooMany, Beyond string
+	// PortBlockAnnotation is another annotation of Services, PortBlocks what it may say, NoPortBlock what is wrong with all else, in front of it.
+	PortBlockAnnotation string
+	PortBlocks          []int
+	NoPortBlock         string
 	// LoadBalancerIPs is egress-snat-load-balancer-ips. AllProtocols: egress-snat-protocols is all.
 	LoadBalancerIPs, AllProtocols bool
 }
@@ -72,8 +76,8 @@ func services() *admissionv1.MatchResources {
 // policy can still be labelled and deleted.
 func conditions(config Config) []admissionv1.MatchCondition {
 	metadata := func(object string) string { // what of it decides
-		return fmt.Sprintf("[%[1]s.metadata.?annotations[?%[2]s], %[1]s.metadata.?annotations[?%[3]s], %[1]s.metadata.?labels[?%[4]s]]",
-			object, quote(config.Annotation), quote(config.EgressIPAnnotation), quote(proxyLabel))
+		return fmt.Sprintf("[%[1]s.metadata.?annotations[?%[2]s], %[1]s.metadata.?annotations[?%[3]s], %[1]s.metadata.?annotations[?%[4]s], %[1]s.metadata.?labels[?%[5]s]]",
+			object, quote(config.Annotation), quote(config.EgressIPAnnotation), quote(config.PortBlockAnnotation), quote(proxyLabel))
 	}
 	return []admissionv1.MatchCondition{
 		{Name: "is-served-or-named", Expression: "object.spec.?type.orValue('') != 'ExternalName' && " +

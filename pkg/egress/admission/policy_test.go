@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 // TestPolicy_AgreesWithThePlan: of 10,000 random Services under random configurations, the API server refuses exactly those that the plan
@@ -150,6 +151,30 @@ func TestPolicy_AnotherProxys(t *testing.T) {
 	}
 	if said := v.apply(ours, old); said != "InvalidAddress: egress IP 224.0.0.1 is not a unicast address that packets can come from" {
 		t.Errorf("when the label goes, apply says %q", said)
+	}
+}
+
+// TestPolicy_PortBlocks: a number of source ports that nodes would not understand is refused, if the Service claims an egress IP.
+func TestPolicy_PortBlocks(t *testing.T) {
+	v := compile(t, cluster.Config{})
+	for _, value := range []string{"0", "64", "512", "8192", "63", "500", "16384", "0512", "+64", " 64", "", "many", `"`, strings.Repeat("9", 120)} {
+		svc := &v1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{cluster.PortBlockAnnotation: value}},
+			Spec:       v1.ServiceSpec{Type: v1.ServiceTypeClusterIP, ClusterIP: "172.30.0.10", ExternalIPs: []string{"203.0.113.1"}},
+		}
+		want := ""
+		if _, err := portblocks.ParseSize(value); err != nil {
+			want = "InvalidEgressPortBlock: annotation network.openshift.io/egress-port-block: " + err.Error()
+		}
+		old := svc.DeepCopy()
+		old.Annotations = nil
+		if said := v.apply(svc, old); said != want {
+			t.Errorf("%q: apply says %q, want %q", value, said, want)
+		}
+		svc.Spec.ExternalIPs = nil
+		if said := v.apply(svc, nil); said != "" {
+			t.Errorf("%q of a Service without an egress IP: apply says %q", value, said)
+		}
 	}
 }
 

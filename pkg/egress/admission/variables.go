@@ -36,6 +36,7 @@ func variables(config Config) []admissionv1.Variable {
 	b.add("named", "variables.isNamed ? variables.namedText.split(',').map(t, t.trim()) : []")
 	b.addWrong("named", config.EgressIPAnnotation, config.MostEgressIPs, config.TooMany, config.Beyond, "name IP addresses, separated by commas")
 	b.addClaims(config)
+	b.addPortBlock(config)
 	b.addRefusals(config)
 	return b
 }
@@ -88,6 +89,19 @@ func (b *builder) addClaims(config Config) {
 		    'refused': string(variables.namedWrong != '' ? variables.namedWrong : variables.chosenWrong)})`)
 }
 
+// addPortBlock adds what is wrong with the number of ports that a Service wants for its pods; nothing if it claims no egress IP.
+func (b *builder) addPortBlock(config Config) {
+	sizes := make([]string, len(config.PortBlocks))
+	for i, size := range config.PortBlocks {
+		sizes[i] = quote(strconv.Itoa(size))
+	}
+	b.add("portBlockText", "string(variables.annotations[?ANNOTATION].orValue('0'))", "ANNOTATION", quote(config.PortBlockAnnotation))
+	b.add("portBlockWrong", `
+		size(variables.claims) == 0 || variables.portBlockText in SIZES ? [] : ['InvalidEgressPortBlock: annotation ANNOTATION: '
+		  + strings.quote(size(variables.portBlockText) > 100 ? variables.portBlockText.substring(0, 100) : variables.portBlockText) + ' WRONG']`,
+		"ANNOTATION", config.PortBlockAnnotation, "SIZES", "["+strings.Join(sizes, ", ")+"]", "WRONG", config.NoPortBlock)
+}
+
 // branch says what is refused when.
 type branch struct{ when, say string }
 
@@ -108,7 +122,7 @@ func (b *builder) addRefusals(config Config) {
 		(size(variables.claims) == 0 ? [] : variables.externalIPs).filter(t, !isIP(t)).map(t, 'InvalidAddress: external IP ' + strings.quote(t)
 		  + ' is not an IP address as the API server prints it: without leading zeros, and IPv4 not in IPv6 form')
 		+ variables.claims.filter(c, c.ip == '' || isIP(c.ip)).map(c,
-		  JUDGEMENT'').filter(m, m != '')`, "JUDGEMENT", judgement.String())
+		  JUDGEMENT'').filter(m, m != '') + variables.portBlockWrong`, "JUDGEMENT", judgement.String())
 }
 
 // in is a condition: a claim's address lies in a network of a list.

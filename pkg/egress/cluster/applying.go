@@ -4,6 +4,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/admission"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
 // AdmissionPolicy returns a policy by which the API server refuses, at apply, Services whose claims a plan of this configuration refuses
@@ -13,6 +14,7 @@ func AdmissionPolicy(config Config) (*admissionv1.ValidatingAdmissionPolicy, *ad
 	return admission.Policy(admission.Config{
 		Annotation: Annotation, EgressIPAnnotation: EgressIPAnnotation, MostEgressIPs: may.most, TooMany: may.tooMany, Beyond: may.beyond,
 		ClusterCIDRs: config.ClusterCIDRs, AllowedCIDRs: config.AllowedCIDRs, NamespaceCIDRs: config.NamespaceCIDRs,
+		PortBlockAnnotation: PortBlockAnnotation, PortBlocks: portblocks.Sizes(), NoPortBlock: portblocks.NoSize,
 		LoadBalancerIPs: config.LoadBalancerIPs, AllProtocols: config.AllProtocols,
 	})
 }

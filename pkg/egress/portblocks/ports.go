@@ -2,7 +2,7 @@ package portblocks
 
 import (
 	"fmt"
-	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -20,21 +20,26 @@ const (
 // Shared are the source ports of an egress IP that all pods without a block have in common.
 var Shared = kernel.Ports{First: 61440, Last: 65535}
 
-// ValidateSize returns what is wrong with a number of ports of a block. 0 is for no blocks.
-func ValidateSize(size int) error {
-	if size == 0 || size >= SmallestBlock && size <= LargestBlock && bits.OnesCount(uint(size)) == 1 {
-		return nil
+// Sizes are the numbers of ports that a block may have. 0 is for no blocks.
+func Sizes() (sizes []int) {
+	sizes = []int{0}
+	for size := SmallestBlock; size <= LargestBlock; size *= 2 {
+		sizes = append(sizes, size)
 	}
-	return fmt.Errorf("%d is no number of ports of a block: expected a power of two from %d to %d, or 0 for no blocks", size, SmallestBlock, LargestBlock)
+	return sizes
 }
 
+// NoSize is what is wrong with a text, in front of it, that is none of [Sizes].
+var NoSize = fmt.Sprintf("is no number of ports of a block: expected a power of two from %d to %d, or 0 for no blocks", SmallestBlock, LargestBlock)
+
 // ParseSize reads a number of ports of a block.
-func ParseSize(text string) (size int, err error) {
-	size, err = strconv.Atoi(text)
-	if err != nil {
-		return 0, fmt.Errorf("%.100q is no number of ports of a block: expected a power of two from %d to %d, or 0 for no blocks", text, SmallestBlock, LargestBlock)
+func ParseSize(text string) (int, error) {
+	for _, size := range Sizes() {
+		if text == strconv.Itoa(size) {
+			return size, nil
+		}
 	}
-	return size, ValidateSize(size)
+	return 0, fmt.Errorf("%.100q %s", text, NoSize)
 }
 
 // sizeOf returns how many ports these are.
@@ -44,7 +49,7 @@ func sizeOf(p kernel.Ports) int { return int(p.Last) - int(p.First) + 1 }
 func Validate(p kernel.Ports) error {
 	size := sizeOf(p)
 	switch {
-	case size <= 0 || ValidateSize(size) != nil:
+	case size <= 0 || !slices.Contains(Sizes(), size):
 		return fmt.Errorf("%s is no block: its number of ports is no power of two from %d to %d", p, SmallestBlock, LargestBlock)
 	case int(p.First)%size != 0:
 		return fmt.Errorf("%s is no block: its first port is no multiple of %d", p, size)
