@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"slices"
@@ -130,11 +131,11 @@ func serveBeats(ctx context.Context, l net.Listener) {
 }
 
 // sendBeats sends a byte every beat.
-func sendBeats(ctx context.Context, conn net.Conn) {
+func sendBeats(ctx context.Context, to io.Writer) {
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
 	for {
-		if _, err := conn.Write([]byte{1}); err != nil {
+		if _, err := to.Write([]byte{1}); err != nil {
 			return
 		}
 		select {

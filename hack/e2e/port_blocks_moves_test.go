@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,8 +11,9 @@ import (
 	"time"
 )
 
-// TestPortBlocks_FarSideAlone: pods have connections by which the far side alone sends. The node with the egress IP is cut off, and the pool
-// puts it on another one, which knows nothing of these connections but whose the ports are. They live: those of its own pods, and of others.
+// TestPortBlocks_FarSideAlone: pods have TCP connections and UDP flows by which the far side alone sends. The node with the egress IP is cut off, and the pool
+// puts it on another one, which knows nothing of them but whose the ports are. They live: those of its own pods, and of others. So they do when
+// the next one is drained.
 func TestPortBlocks_FarSideAlone(t *testing.T) {
 	w := newBlocksWorldOf(t, blocksOf512+poolArguments)
 	pool := &poolWorld{&steeredWorld{world: w.world, egressIPs: w.egressIPs}}
@@ -21,36 +23,88 @@ func TestPortBlocks_FarSideAlone(t *testing.T) {
 	for _, ip := range w.egressIPs {
 		pool.complete()
 		holder := pool.holderOf(ip, nil)
-		c := w.listen(pool, ip, holder, by(t, 10, 50, 250))
+		c := w.listen(pool, ip, by(t, 10, 50, 250), func(r *cniRuntime) []string {
+			if r.on == holder { // its pods are cut off, too
+				return nil
+			}
+			return []string{"tcp", "udp"}
+		})
 		w.must(w.SetLink(holder.Host, false))
 		pool.holderOf(ip, holder)
 		c.heard(pool, time.Now())
 		c.end(pool, ip, "link cut, the far side alone speaks", 100)
 		w.must(w.SetLink(holder.Host, true))
+		pool.complete()
+		holder = pool.holderOf(ip, nil)
+		c = w.listen(pool, ip, by(t, 5, 20, 80), func(r *cniRuntime) []string {
+			if r.on == holder { // it ends its pods' flows, and UDP has no keepalive by which they would go on
+				return []string{"tcp"}
+			}
+			return []string{"tcp", "udp"}
+		})
+		pool.drain(holder, true)
+		pool.holderOf(ip, holder)
+		c.end(pool, ip, "drained, the far side alone speaks", 100)
+		pool.drain(holder, false)
 	}
 }
 
-// listen has each pod that is not on the holder of an egress IP open so many connections, by which the far side alone sends.
-func (w *blocksWorld) listen(pool *poolWorld, ip string, holder *member, each int) *connections {
+// listen has each pod open so many flows of the protocols that its node has, by which the far side alone sends.
+func (w *blocksWorld) listen(pool *poolWorld, ip string, each int, protocols func(*cniRuntime) []string) *connections {
 	w.Helper()
-	c, to := &connections{}, pool.beats(ip)
+	c, to := &connections{}, map[string]string{"tcp": pool.beats(ip), "udp": pool.datagrams(ip)}
 	w.Cleanup(c.close)
 	for _, r := range w.runtimes {
-		for _, s := range r.runs {
-			if r.on == holder {
-				continue
-			}
-			w.usesBlock(s, 1)
-			for range each {
-				conn, err := s.DialContext(w.Context(), "tcp", to)
-				w.must(err)
-				c.keep(pool, s.Host, conn, false)
+		for _, protocol := range protocols(r) {
+			for _, s := range r.runs {
+				w.usesBlock(s, 1)
+				for range each {
+					conn, err := s.DialContext(w.Context(), protocol, to[protocol])
+					w.must(err)
+					if protocol == "udp" {
+						_, err = conn.Write([]byte{1}) // the only one
+						w.must(err)
+					}
+					c.keep(pool, s.Host, conn, false)
+				}
 			}
 		}
 	}
 	c.begin(pool)
 	return c
 }
+
+// datagrams has somebody outside send datagrams to all who have sent one, in the family of an address, and returns where.
+func (w *poolWorld) datagrams(ip string) (address string) {
+	w.Helper()
+	var socket net.PacketConn
+	w.must(w.Outside().Do(func() (err error) {
+		socket, err = new(net.ListenConfig).ListenPacket(w.Context(), "udp", netip.AddrPortFrom(w.outsideFor(ip).Addr(), 0).String())
+		return err
+	}))
+	w.Cleanup(func() { _ = socket.Close() })
+	go serveDatagrams(w.Context(), socket)
+	return socket.LocalAddr().String()
+}
+
+// serveDatagrams sends a datagram every beat to all who have sent one.
+func serveDatagrams(ctx context.Context, socket net.PacketConn) {
+	for buffer := make([]byte, 100); ; {
+		_, from, err := socket.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		go sendBeats(ctx, datagramsTo{socket, from})
+	}
+}
+
+// datagramsTo writes datagrams to an address.
+type datagramsTo struct {
+	net.PacketConn
+	to net.Addr
+}
+
+func (d datagramsTo) Write(datagram []byte) (int, error) { return d.WriteTo(datagram, d.to) }
 
 // TestPortBlocks_WhoHadThePort: an address and a port name the pod, on its node, on that with the address, and by the API; and when the pod has
 // ended by its node's journal, also after its node's process was killed. Nobody is named for a port that nobody had.
