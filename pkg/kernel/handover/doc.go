@@ -13,7 +13,13 @@
 //
 //	table ip openshift-egress-handover {
 //	    map former { type ipv4_addr : ipv4_addr; timeout 2s; }     egress IP that came here : the node that had it
+//	    set passed { type ipv4_addr; timeout 2s; }                 those of former that are not in left
 //	    set left   { type ipv4_addr; timeout 3s; }                 egress IPs that another node has now
+//	    chain keep {
+//	        type nat hook prerouting priority dstnat + 1; policy accept;
+//	        tcp flags syn / syn,rst,ack                            accept
+//	        meta l4proto tcp ip daddr @passed                      dnat to ip daddr
+//	    }
 //	    chain prerouting {
 //	        type filter hook prerouting priority dstnat + 2; policy accept;
 //	        ct state invalid,new tcp flags != syn / syn,rst,ack    goto strays
@@ -25,7 +31,9 @@
 //	    }
 //	}
 //
-// A packet to an egress IP that is a stray behind destination NAT belongs to no connection of this node, and is for no Service.
+// A packet to an egress IP that is a stray behind destination NAT belongs to no connection of this node, and is for no Service. The chain
+// keep has the kernel give none of TCP to a pod because of its port (package steering, port blocks): the former holder still has the
+// connection. A datagram goes to the pod: if it runs here, this node has ended its flow.
 //
 // # No packet goes in circles
 //

@@ -18,8 +18,10 @@ import (
 const (
 	tableName  = "openshift-egress-handover"
 	formerMap  = "former"
+	passedSet  = "passed"
 	leftSet    = "left"
 	hookChain  = "prerouting"
+	keepChain  = "keep"
 	straysName = "strays"
 )
 
@@ -29,6 +31,10 @@ const (
 	// elementsInMessage: an attribute takes 64 KiB.
 	elementsInMessage = 400
 )
+
+// keepPriority is behind kube-proxy's DNAT, and in front of that of source ports (package steering): the kernel translates a destination
+// once.
+var keepPriority = *nftables.ChainPriorityNATDest + 1
 
 // content is what the table has.
 type content struct {
@@ -144,14 +150,18 @@ func (c *connection) add(t *nftables.Table, what content) error {
 	h := headers[c.family]
 	former := &nftables.Set{Table: t, Name: formerMap, IsMap: true, KeyType: h.address, DataType: h.address, HasTimeout: true, Timeout: Time}
 	left := &nftables.Set{Table: t, Name: leftSet, KeyType: h.address, HasTimeout: true, Timeout: remembered}
-	var nodes, addresses []nftables.SetElement
+	passed := &nftables.Set{Table: t, Name: passedSet, KeyType: h.address, HasTimeout: true, Timeout: Time}
+	var nodes, keys, addresses []nftables.SetElement
 	for ip, holder := range what.former {
+		if _, has := what.left[ip]; !has {
+			keys = append(keys, nftables.SetElement{Key: ip.AsSlice(), Timeout: timeout(holder.until)})
+		}
 		nodes = append(nodes, nftables.SetElement{Key: ip.AsSlice(), Val: holder.node.AsSlice(), Timeout: timeout(holder.until)})
 	}
 	for ip, until := range what.left {
 		addresses = append(addresses, nftables.SetElement{Key: ip.AsSlice(), Timeout: timeout(until)})
 	}
-	if err := errors.Join(c.addSet(former, nodes), c.addSet(left, addresses)); err != nil {
+	if err := errors.Join(c.addSet(former, nodes), c.addSet(passed, keys), c.addSet(left, addresses)); err != nil {
 		return err
 	}
 	strays := c.AddChain(&nftables.Chain{Name: straysName, Table: t})
@@ -159,10 +169,15 @@ func (c *connection) add(t *nftables.Table, what content) error {
 	hook := c.AddChain(&nftables.Chain{
 		Name: hookChain, Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookPrerouting, Priority: &behindDNAT, Policy: &policy,
 	})
+	keep := c.AddChain(&nftables.Chain{
+		Name: keepChain, Table: t, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookPrerouting, Priority: &keepPriority, Policy: &policy,
+	})
 	for _, r := range []struct {
 		chain      *nftables.Chain
 		mark, text string
 	}{
+		{keep, "begins a connection", "tcp flags & (syn | rst | ack) == syn accept"},
+		{keep, "to be passed on, and to nobody else", "meta l4proto tcp IP daddr @" + passedSet + " dnat to IP daddr"},
 		{hook, "TCP in the middle of a connection", "ct state invalid,new tcp flags & (syn | rst | ack) != syn goto " + straysName},
 		{hook, "UDP, which may be an answer", "ct state invalid,new meta l4proto udp goto " + straysName},
 		{strays, "another node has passed it on, or should have had it", "IP daddr @" + leftSet + " drop"},

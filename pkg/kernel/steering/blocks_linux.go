@@ -15,8 +15,8 @@ import (
 // inwardChain is the base chain that leads to blockChain.
 const inwardChain, blockChain = "inward", "block"
 
-// inwardPriority is behind kube-proxy's DNAT: what is for a Service is no pod's.
-var inwardPriority = *nftables.ChainPriorityNATDest + 1
+// inwardPriority is behind kube-proxy's DNAT, for what is for a Service is no pod's, and behind that of package handover.
+var inwardPriority = *nftables.ChainPriorityNATDest + 2
 
 // numberInward is in the mark of a first packet that goes to the pod whose port it is for, until it leaves this node. No packet has this
 // number otherwise.

@@ -214,7 +214,7 @@
 //	set fresh      { type ipv4_addr; timeout 2m; }                      egress IPs that have come here
 //
 //	chain inward {
-//	    type nat hook prerouting priority -99;
+//	    type nat hook prerouting priority -98;
 //	    tcp flags syn / syn,rst,ack                                     accept
 //	    ip daddr @held                                                  goto block
 //	}
@@ -257,7 +257,8 @@
 //
 // What comes for a port of a block, belongs to no flow of this node and begins no connection is of a flow that another node knew. It goes
 // to the pod. From then on the flow is known here, as one that the far side has begun, and what the pod sends is its answer. So nobody
-// needs to know flows of other nodes. inward is behind kube-proxy's DNAT (-100): a Service's port is the Service's. A socket of this node
+// needs to know flows of other nodes. inward is behind kube-proxy's DNAT (-100): a Service's port is the Service's; and behind that of package
+// handover (-99), which passes packets on to a former holder that lives. A socket of this node
 // that is bound to the egress IP itself keeps its packets; one that listens at all addresses does not.
 //
 // On the pod's own node such a packet is the answer to what the pod has begun. If it is not, it is dropped: TCP as flipped anyway, and
