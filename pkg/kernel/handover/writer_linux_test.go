@@ -184,6 +184,27 @@ func TestWriter_AnswersReachTheFormerHolder(t *testing.T) {
 	})
 }
 
+// TestWriter_AnswersReachNobodyElse: who would give the new holder's packets to another pod by their ports does so when the former holder
+// does not have the connection any more. A datagram may come at once.
+func TestWriter_AnswersReachNobodyElse(t *testing.T) {
+	onTwo(t, func(n *two) {
+		ports := n.header() + " daddr " + n.ip.String()
+		n.nft(n.next, fmt.Sprintf("add table %[1]s ports; add chain %[1]s ports nat { type nat hook prerouting priority -98; }; add rule %[1]s ports nat %[2]s counter dnat to %[3]s",
+			n.header(), ports, n.of(n.next.Host)))
+		n.eventually(func() error {
+			n.pass(n.next, n.former)
+			if !n.asks("tcp") {
+				return errors.New("tcp does not work")
+			}
+			return nil
+		})
+		n.gone(n.next)
+		if n.asks("udp") || !strings.Contains(n.nft(n.next, "list chain "+n.header()+" ports nat"), "packets 1 ") {
+			t.Error("a datagram does not come to whom its port is for")
+		}
+	})
+}
+
 // TestWriter_NothingGoesInCircles that no node tracks, also if an address goes to and fro; and where a node does not heed
 // that, no packet goes on for ever.
 func TestWriter_NothingGoesInCircles(t *testing.T) {
