@@ -88,37 +88,21 @@ func (w *blocksWorld) quietBlocks() {
 // longestShared is how long a pod waits at most until it shares, with what bridge and a slow machine add.
 const longestShared = portblocks.Patience + 3*time.Second
 
-// blocksWithoutAPIServer: a pod gets the spare block, and the next one shares; neither waits for long.
+// blocksWithoutAPIServer: pods get the spare blocks, and then they share; none waits for long.
 func (w *blocksWorld) blocksWithoutAPIServer() {
 	w.haveSpares()
 	before := w.blocks()
-	type waiting struct {
-		list *cniRuntime
-		pods []*v1.Pod
-	}
-	var starting []waiting
+	starting := map[*cniRuntime][]*v1.Pod{}
 	for _, r := range w.runtimes {
-		starting = append(starting, waiting{r, []*v1.Pod{r.create("shop", "away-1-"+r.on.Name, web), r.create("shop", "away-2-"+r.on.Name, web)}})
+		for i := range portblocks.MostSpares + 1 {
+			starting[r] = append(starting[r], r.create("shop", fmt.Sprintf("away-%d-%s", i, r.on.Name), web))
+		}
 	}
 	w.must(w.APIServer.Stop(w.Context()))
 	var sharing []*sandbox
-	for _, waits := range starting {
-		r := waits.list
-		for i, pod := range waits.pods {
-			began := time.Now()
-			s := r.start(r.list(20, 240), pod)
-			took := time.Since(began)
-			w.Logf("%s started within %s without an API server", pod.Name, took.Round(time.Millisecond))
-			if took > longestShared {
-				w.Errorf("%s took %s to start, want %s at most", pod.Name, took, longestShared)
-			}
-			if i == 0 {
-				w.block(s)
-			} else {
-				w.shares(s)
-				sharing = append(sharing, s)
-			}
-		}
+	for r, pods := range starting {
+		s, left := w.untilOneShares(r, pods)
+		sharing, starting[r] = append(sharing, s), left
 	}
 	w.must(w.APIServer.Start())
 	w.must(w.APIServer.Ready(w.Context()))
@@ -127,6 +111,9 @@ func (w *blocksWorld) blocksWithoutAPIServer() {
 			if strings.HasPrefix(s.pod.Name, "away-") {
 				r.sliced(s)
 			}
+		}
+		for _, pod := range starting[r] {
+			r.delete(pod)
 		}
 	}
 	w.agree()
@@ -146,6 +133,27 @@ func (w *blocksWorld) blocksWithoutAPIServer() {
 	for _, s := range sharing {
 		w.shares(s) // for its life
 	}
+}
+
+// untilOneShares starts pods until one shares, which is not the first, and returns it and those that have not been started.
+func (w *blocksWorld) untilOneShares(r *cniRuntime, pods []*v1.Pod) (sharing *sandbox, left []*v1.Pod) {
+	w.Helper()
+	list := r.list(20, 240)
+	for i, pod := range pods {
+		began := time.Now()
+		s := r.start(list, pod)
+		took := time.Since(began)
+		w.Logf("%s started within %s without an API server", pod.Name, took.Round(time.Millisecond))
+		if took > longestShared {
+			w.Errorf("%s took %s to start, want %s at most", pod.Name, took, longestShared)
+		}
+		if i > 0 && w.localPorts(s) == portblocks.Shared {
+			return s, pods[i+1:]
+		}
+		w.block(s)
+	}
+	w.Fatalf("%d pods have blocks on %s without an API server", len(pods), r.on.Name)
+	return nil, nil
 }
 
 // annotatedBlocks: a Service's annotation says how many ports its pods have; none are its pods', and share in silence.
