@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
@@ -102,7 +101,7 @@ func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bind
 		}
 	}
 	ports = portsFor(nil, bindings, given, time.Now())
-	s.record(ctx, a, nil, ports)
+	s.beginRecording(ctx, a, ports)
 	s.tellShared(a, ports, size, fmt.Sprintf("all are taken, or none could be claimed within %s", portblocks.Patience))
 	return ports, size, nil
 }
@@ -183,6 +182,7 @@ func (s *sourcePorts) reconcile(ctx context.Context) {
 	for _, a := range s.all() {
 		var err error
 		switch {
+		case s.isRecording(a.ContainerID): // its end comes after it has begun
 		case a.Ports == nil && a.Released.IsZero():
 			err = s.reconcileLate(ctx, a)
 		case a.Ports == nil || a.Recorded:

@@ -177,7 +177,11 @@ func (a *Attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	if err := a.assign(ctx, attachment.ContainerID); err != nil {
 		return cni.Decision{}, err
 	}
-	return a.decide(ctx, attachment.ContainerID, attachment.IPs, false)
+	decision, err := a.decide(ctx, attachment.ContainerID, attachment.IPs, false)
+	if a.node.Recorded != nil {
+		a.node.Recorded(ctx, attachment.ContainerID)
+	}
+	return decision, err
 }
 
 // decide returns what the kernel holds for a pod's addresses after a sync that begins now.
