@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,37 +89,21 @@ func (w *blocksWorld) quietBlocks() {
 // longestShared is how long a pod waits at most until it shares, with what bridge and a slow machine add.
 const longestShared = portblocks.Patience + 3*time.Second
 
-// blocksWithoutAPIServer: a pod gets the spare block, and the next one shares; neither waits for long.
+// blocksWithoutAPIServer: pods get the spare blocks, and then they share; none waits for long.
 func (w *blocksWorld) blocksWithoutAPIServer() {
 	w.haveSpares()
 	before := w.blocks()
-	type waiting struct {
-		list *cniRuntime
-		pods []*v1.Pod
-	}
-	var starting []waiting
+	starting := map[*cniRuntime][]*v1.Pod{}
 	for _, r := range w.runtimes {
-		starting = append(starting, waiting{r, []*v1.Pod{r.create("shop", "away-1-"+r.on.Name, web), r.create("shop", "away-2-"+r.on.Name, web)}})
+		for i := range portblocks.MostSpares + 1 {
+			starting[r] = append(starting[r], r.create("shop", fmt.Sprintf("away-%d-%s", i, r.on.Name), web))
+		}
 	}
 	w.must(w.APIServer.Stop(w.Context()))
 	var sharing []*sandbox
-	for _, waits := range starting {
-		r := waits.list
-		for i, pod := range waits.pods {
-			began := time.Now()
-			s := r.start(r.list(20, 240), pod)
-			took := time.Since(began)
-			w.Logf("%s started within %s without an API server", pod.Name, took.Round(time.Millisecond))
-			if took > longestShared {
-				w.Errorf("%s took %s to start, want %s at most", pod.Name, took, longestShared)
-			}
-			if i == 0 {
-				w.block(s)
-			} else {
-				w.shares(s)
-				sharing = append(sharing, s)
-			}
-		}
+	for r, pods := range starting {
+		s, left := w.untilOneShares(r, pods)
+		sharing, starting[r] = append(sharing, s), left
 	}
 	w.must(w.APIServer.Start())
 	w.must(w.APIServer.Ready(w.Context()))
@@ -127,6 +112,9 @@ func (w *blocksWorld) blocksWithoutAPIServer() {
 			if strings.HasPrefix(s.pod.Name, "away-") {
 				r.sliced(s)
 			}
+		}
+		for _, pod := range starting[r] {
+			r.delete(pod)
 		}
 	}
 	w.agree()
@@ -146,6 +134,27 @@ func (w *blocksWorld) blocksWithoutAPIServer() {
 	for _, s := range sharing {
 		w.shares(s) // for its life
 	}
+}
+
+// untilOneShares starts pods until one shares, which is not the first, and returns it and those that have not been started.
+func (w *blocksWorld) untilOneShares(r *cniRuntime, pods []*v1.Pod) (sharing *sandbox, left []*v1.Pod) {
+	w.Helper()
+	list := r.list(20, 240)
+	for i, pod := range pods {
+		began := time.Now()
+		s := r.start(list, pod)
+		took := time.Since(began)
+		w.Logf("%s started within %s without an API server", pod.Name, took.Round(time.Millisecond))
+		if took > longestShared {
+			w.Errorf("%s took %s to start, want %s at most", pod.Name, took, longestShared)
+		}
+		if i > 0 && w.localPorts(s) == portblocks.Shared {
+			return s, pods[i+1:]
+		}
+		w.block(s)
+	}
+	w.Fatalf("%d pods have blocks on %s without an API server", len(pods), r.on.Name)
+	return nil, nil
 }
 
 // annotatedBlocks: a Service's annotation says how many ports its pods have; none are its pods', and share in silence.
@@ -168,50 +177,84 @@ func (w *blocksWorld) annotatedBlocks() {
 	}
 }
 
-// TestPortBlocks_CostOfADD: what a block adds to the node's answer.
+// TestPortBlocks_CostOfADD: what a block adds to the node's answer. A node that gives blocks and one that gives none are asked in turns, about
+// one pod and about ten at once. The log has the figures.
 func TestPortBlocks_CostOfADD(t *testing.T) {
 	belongsTo(t, usual)
 	w := newBlocksWorld(t)
-	r, rounds := w.runtimes[1], by(t, 0, 60, 300)
-	with := w.answers(r, rounds, true)
-	r.on.Stop()
-	r.startWith("")
-	without := w.answers(r, rounds, false)
-	at := func(list []time.Duration, share float64) time.Duration { return list[int(share*float64(len(list)-1))] }
-	added := at(with, 0.99) - at(without, 0.99)
-	t.Logf("%d ADDs: p50 %s with blocks, %s without; p99 %s with, %s without: %s more", rounds, at(with, 0.5), at(without, 0.5), at(with, 0.99), at(without, 0.99), added)
+	with, without := w.runtimes[1], w.runtimes[2]
+	for r, arguments := range map[*cniRuntime]string{with: `egress-snat-port-blocks: ["64"]`, without: ""} { // 944 blocks: all are quiet after their pods
+		r.on.Stop()
+		r.startWith(arguments)
+	}
+	w.settled()
+	for _, c := range []struct{ rounds, pods int }{{by(t, 0, 60, 200), 1}, {by(t, 0, 10, 20), 10}} {
+		took := map[bool][]time.Duration{}
+		for round := range c.rounds {
+			for _, blocks := range []bool{round%2 == 0, round%2 == 1} {
+				r := without
+				if blocks {
+					r = with
+				}
+				took[blocks] = append(took[blocks], w.answers(r, round, c.pods, blocks)...)
+			}
+		}
+		at := func(blocks bool, share float64) time.Duration {
+			list := slices.Sorted(slices.Values(took[blocks]))
+			return list[int(share*float64(len(list)-1))].Round(10 * time.Microsecond)
+		}
+		for _, share := range []float64{0.5, 0.9, 0.99} {
+			a, b := at(true, share), at(false, share)
+			t.Logf("%d times %d ADDs at once: p%.0f %s with blocks, %s without: %s more", c.rounds, c.pods, 100*share, a, b, a-b)
+		}
+	}
 }
 
-// answers has a node answer about pods, one after the other, and returns how long that took, sorted. A tenth of a second lies between two, as
+// answers has a node answer about so many pods at once, and returns how long each answer took. A tenth of a second lies between two rounds, as
 // container runtimes take longer.
-func (w *blocksWorld) answers(r *cniRuntime, n int, blocks bool) (took []time.Duration) {
+func (w *blocksWorld) answers(r *cniRuntime, round, pods int, blocks bool) []time.Duration {
 	w.Helper()
-	client := cni.NewClient(r.socket())
-	for i := range n {
-		pod := r.create("shop", fmt.Sprintf("answers-%d", i), web)
-		var request cni.Request
-		for _, cidr := range r.on.Host.PodCIDRs() {
-			ip := cidr.Addr()
-			for range 2 + i%200 {
-				ip = ip.Next()
-			}
-			request.IPs = append(request.IPs, ip)
-		}
-		request.ContainerID, request.IfName, request.Netns = fmt.Sprintf("%s-%d", pod.UID, i), cni.Interface, "/run/netns/none"
-		request.Pod = attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
-		ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
-		began := time.Now()
-		decision, err := client.Attach(ctx, request)
-		took = append(took, time.Since(began))
-		w.must(err)
-		if decision.Decision != cni.Bound || (decision.LocalPorts() != nil) != blocks {
-			w.Fatalf("the node says %+v; source ports of its own: want %t", decision, blocks)
-		}
-		w.must(client.Detach(ctx, request.ContainerID, cni.Interface))
-		cancel()
-		r.delete(pod)
-		time.Sleep(100 * time.Millisecond)
+	client, took, errs := cni.NewClient(r.socket()), make([]time.Duration, pods), make([]error, pods)
+	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	defer cancel()
+	requests := make([]cni.Request, pods)
+	for i := range requests {
+		requests[i] = w.request(r, round*pods+i)
 	}
-	slices.Sort(took)
+	var asked sync.WaitGroup
+	for i, request := range requests {
+		asked.Go(func() {
+			began := time.Now()
+			decision, err := client.Attach(ctx, request)
+			took[i] = time.Since(began)
+			if err == nil && (decision.Decision != cni.Bound || (decision.LocalPorts() != nil) != blocks) {
+				err = fmt.Errorf("the node says %+v; source ports of its own: want %t", decision, blocks)
+			}
+			errs[i] = err
+		})
+	}
+	asked.Wait()
+	w.must(errors.Join(errs...))
+	for _, request := range requests {
+		w.must(client.Detach(ctx, request.ContainerID, cni.Interface))
+		w.must(w.DeletePod(ctx, request.Pod.Namespace, request.Pod.Name))
+	}
+	time.Sleep(100 * time.Millisecond)
 	return took
+}
+
+// request makes a pod, and returns what the plugin asks about it.
+func (w *blocksWorld) request(r *cniRuntime, n int) (request cni.Request) {
+	w.Helper()
+	pod := r.create("shop", fmt.Sprintf("answers-%d-%s", n, r.on.Name), web)
+	for _, cidr := range r.on.Host.PodCIDRs() {
+		ip := cidr.Addr()
+		for range 2 + n%200 {
+			ip = ip.Next()
+		}
+		request.IPs = append(request.IPs, ip)
+	}
+	request.ContainerID, request.IfName, request.Netns = string(pod.UID), cni.Interface, "/run/netns/none"
+	request.Pod = attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
+	return request
 }

@@ -101,7 +101,7 @@ func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bind
 		}
 	}
 	ports = portsFor(nil, bindings, given, time.Now())
-	s.record(ctx, a, nil, ports)
+	s.beginRecording(ctx, a, ports)
 	s.tellShared(a, ports, size, fmt.Sprintf("all are taken, or none could be claimed within %s", portblocks.Patience))
 	return ports, size, nil
 }
@@ -182,6 +182,7 @@ func (s *sourcePorts) reconcile(ctx context.Context) {
 	for _, a := range s.all() {
 		var err error
 		switch {
+		case s.isRecording(a.ContainerID): // its end comes after it has begun
 		case a.Ports == nil && a.Released.IsZero():
 			err = s.reconcileLate(ctx, a)
 		case a.Ports == nil || a.Recorded:

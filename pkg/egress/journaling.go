@@ -97,6 +97,48 @@ func (s *sourcePorts) unrecorded(err error, whose string) {
 	s.tellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports %s have, so it may not be found later who used them: %v", whose, err))
 }
 
+// beginRecording begins to write down what a pod gets that is about to run. Meanwhile the kernel is written, and reconcile leaves the pod
+// alone. If this process ends now, the next one writes it down, or what is written down of a pod whose file has no ports has ended: see begin.
+func (s *sourcePorts) beginRecording(ctx context.Context, a attachments.Attachment, ports []attachments.Ports) {
+	done := make(chan struct{})
+	s.mu.Lock()
+	s.recording[a.ContainerID] = done
+	s.mu.Unlock()
+	go func() {
+		s.record(context.WithoutCancel(ctx), a, nil, ports)
+		s.mu.Lock()
+		if s.recording[a.ContainerID] == done {
+			delete(s.recording, a.ContainerID)
+		}
+		s.mu.Unlock()
+		close(done)
+		s.wakeUp()
+	}()
+}
+
+func (s *sourcePorts) isRecording(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.recording[id] != nil
+}
+
+// recorded returns when what a pod has got is on the disk, or cannot be, or ctx ends.
+func (s *sourcePorts) recorded(ctx context.Context, id string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	done := s.recording[id]
+	s.mu.Unlock()
+	if done == nil {
+		return
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
 // record writes down what a pod has instead of what it had.
 func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, before, after []attachments.Ports) {
 	if s.recorder == nil {

@@ -61,6 +61,8 @@ type sourcePorts struct {
 	pods          map[string]attachments.Attachment
 	pending, late map[string]bool
 	followed      bool
+	// recording are those whose ports are being written down, each with what is closed then.
+	recording map[string]chan struct{}
 	// others are what other nodes say; generation grows when something of it may count otherwise.
 	others     *portblocks.Map
 	generation uint64
@@ -113,7 +115,7 @@ func offlinePorts(size int, state *cluster.State) *sourcePorts {
 	return &sourcePorts{
 		size: size, node: state.Config.NodeName, state: state, logger: klog.Background(),
 		keeper: portblocks.NewKeeper(portblocks.Config{NodeName: state.Config.NodeName}), changed: func() {},
-		wake: make(chan struct{}, 1), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, others: portblocks.NewMap(),
+		wake: make(chan struct{}, 1), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
 		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]blocksOf{}, homes: map[v1.IPFamily]podHomes{}, late: map[string]bool{}, clashing: map[string]bool{},
 	}
 }

@@ -39,10 +39,11 @@ type portsTest struct {
 	folder string
 	store  *attachments.Store
 	told   []string
-	// written are the lines of a journal, unwritten is why it cannot be written.
+	// written are the lines of a journal, unwritten is why it cannot be written. If there is a disk, each line waits for it.
 	mu        sync.Mutex
 	written   []string
 	unwritten error
+	disk      chan struct{}
 }
 
 // Assigned is part of [portblocks.Recorder].
@@ -56,6 +57,9 @@ func (p *portsTest) Released(_ context.Context, a portblocks.Assignment, at time
 }
 
 func (p *portsTest) write(format string, args ...any) error {
+	if p.disk != nil {
+		<-p.disk
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.written = append(p.written, fmt.Sprintf(format, args...))
@@ -81,10 +85,13 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 		_, err := store.Change(id, func(a *attachments.Attachment) { a.Recorded = true })
 		return err
 	}
-	p.tellPod = func(_, name, _ string, reason plan.Reason, _ string) {
-		p.told = append(p.told, name+" "+string(reason))
+	tell := func(text string) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.told = append(p.told, text)
 	}
-	p.tellNode = func(reason plan.Reason, _ string) { p.told = append(p.told, string(reason)) }
+	p.tellPod = func(_, name, _ string, reason plan.Reason, _ string) { tell(name + " " + string(reason)) }
+	p.tellNode = func(reason plan.Reason, _ string) { tell(string(reason)) }
 	p.keeper = portblocks.NewKeeper(portblocks.Config{
 		Namespace: "origin-node", NodeName: "node-a", Explain: func(err error) error { return err }, Changed: func() {}, Failing: func(error) {},
 	})
@@ -107,6 +114,14 @@ func (p *portsTest) bind(a attachments.Attachment) {
 
 // start attaches a pod, as an Attacher does, and returns its ports.
 func (p *portsTest) start(name, ip string) []attachments.Ports {
+	p.Helper()
+	ports := p.attach(name, ip)
+	p.sourcePorts.recorded(p.ctx, name)
+	return ports
+}
+
+// attach is start without waiting for the journal.
+func (p *portsTest) attach(name, ip string) []attachments.Ports {
 	p.Helper()
 	a := attachments.Attachment{ContainerID: name, IfName: "eth0", Pod: attachments.Pod{Namespace: "shop", Name: name, UID: "uid-" + name}, IPs: []netip.Addr{netip.MustParseAddr(ip)}, Since: time.Now()}
 	if err := p.store.Put(a); err != nil {
@@ -222,6 +237,75 @@ func TestSourcePorts_LifeOfAPod(t *testing.T) {
 	})
 }
 
+// TestSourcePorts_RecordedMeanwhile: what a pod gets is written down while the kernel is written, and before the pod runs. If it ends before that
+// is done, its end is written down after it, and not lost.
+func TestSourcePorts_RecordedMeanwhile(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.claims()
+		p.disk = make(chan struct{})
+		ports := p.attach("web-0", "10.128.0.5")
+		if got := p.steering(false).Blocks; len(ports) != 1 || len(got) != 1 {
+			t.Fatalf("ports %+v, blocks %v; expected that the kernel can be written", ports, got)
+		}
+		ready := make(chan struct{})
+		go func() {
+			p.sourcePorts.recorded(ctx, "web-0")
+			close(ready)
+		}()
+		p.end("web-0")
+		synctest.Wait()
+		select {
+		case <-ready:
+			t.Error("the pod runs, and it is not written down which ports it has")
+		default:
+		}
+		p.wrote("the disk is busy")
+		close(p.disk)
+		<-ready
+		synctest.Wait()
+		p.reconcile(ctx)
+		p.wrote("later", "+ web-0 203.0.113.10 shop/web false", "- web-0 203.0.113.10 00:00:00")
+	})
+}
+
+// TestSourcePorts_RecordingHangs: a pod does not wait for a disk that does not answer, nor for longer than its request.
+func TestSourcePorts_RecordingHangs(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.claims()
+		p.recorder = silentDisk{}
+		began := time.Now()
+		p.attach("web-0", "10.128.0.5")
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		for _, c := range []struct {
+			ctx   context.Context
+			until time.Duration
+		}{{short, time.Second}, {ctx, recordPatience}} {
+			if p.sourcePorts.recorded(c.ctx, "web-0"); time.Since(began) != c.until {
+				t.Errorf("waited until %s, want %s", time.Since(began), c.until)
+			}
+		}
+		if !slices.Equal(p.told, []string{"EgressPortsNotRecorded"}) {
+			t.Errorf("told %v", p.told)
+		}
+	})
+}
+
+// silentDisk is a [portblocks.Recorder] on a disk that does not answer.
+type silentDisk struct{}
+
+func (silentDisk) Assigned(ctx context.Context, _ portblocks.Assignment) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (silentDisk) Released(ctx context.Context, _ portblocks.Assignment, _ time.Time) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 // TestSourcePorts_Sharing: a pod that can get no block is told of, and counted, and the journal says that it shares.
 func TestSourcePorts_Sharing(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
@@ -231,6 +315,7 @@ func TestSourcePorts_Sharing(t *testing.T) {
 			t.Fatalf("ports %+v", ports) // nobody has said what is claimed
 		}
 		p.wrote("started", "+ web-0 203.0.113.10 shop/web true")
+		slices.Sort(p.told) // in any order
 		if want := []string{"EgressPortsNotRecorded", "web-0 EgressPortsShared"}; !slices.Equal(p.told, want) {
 			t.Errorf("told %v, want %v", p.told, want)
 		}

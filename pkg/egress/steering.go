@@ -176,7 +176,7 @@ func (e *Extension) announce(addresses []netip.Addr) {
 }
 
 // steer begins to follow who holds the egress IPs.
-func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
+func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily) {
 	leases := holders.Leases{Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published, Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.setClaims}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
@@ -187,7 +187,7 @@ func (e *Extension) steer(client kubernetes.Interface, outer v1.IPFamily) {
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
 	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.setOnInterfaces) })
-	e.sourcePorts.run(ctx, &e.running, client)
+	e.sourcePorts.run(ctx, &e.running, claims)
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
 	e.running.Go(func() { e.endClashes(ctx) })

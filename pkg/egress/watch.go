@@ -16,7 +16,9 @@ import (
 
 // Clients reach the API server.
 type Clients struct {
-	Kube   kubernetes.Interface
+	Kube kubernetes.Interface
+	// Claims claims blocks of source ports, with a limit of requests of its own: pods that start wait for them. Kube does if it is nil.
+	Claims kubernetes.Interface
 	Config configclient.Interface
 	// Dynamic is for objects of kinds that a cluster need not have.
 	Dynamic dynamic.Interface
@@ -35,7 +37,10 @@ func (e *Extension) Watch(clients Clients) {
 		e.explain = clients.Explain
 	}
 	e.preparePortSecurity() // what steer starts asks how it is
-	e.steer(clients.Kube, clients.Outer)
+	if clients.Claims == nil {
+		clients.Claims = clients.Kube
+	}
+	e.steer(clients.Kube, clients.Claims, clients.Outer)
 	e.balancer.follow(clients.Dynamic, clients.Kube.Discovery())
 	e.startPortSecurity()
 	e.running.Go(e.followNeighbours)

@@ -113,6 +113,23 @@ func TestAskAPIServer_OnlyListsNodes(t *testing.T) {
 	}
 }
 
+// TestProxy_ClaimsWaitForNoOtherRequests: the client that claims blocks of source ports has a limit of its own, above the proxier's.
+func TestProxy_ClaimsWaitForNoOtherRequests(t *testing.T) {
+	p, _ := proxyFor(t, "https://127.0.0.1:1", "")
+	for range 2 { // each has its own
+		client, err := p.claimsClient()
+		if err != nil {
+			t.Fatal(err)
+		}
+		limiter := client.CoordinationV1().RESTClient().GetRateLimiter()
+		for n := range claimsBurst {
+			if !limiter.TryAccept() {
+				t.Fatalf("the request %d waits", n+1)
+			}
+		}
+	}
+}
+
 // proxyFor is a Proxy whose kubeconfig, in file, has this server and this user.
 func proxyFor(t *testing.T, server, user string) (p *Proxy, file string) {
 	t.Helper()

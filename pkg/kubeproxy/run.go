@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -186,9 +187,33 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 	if err != nil {
 		return nil, egress.Clients{}, err
 	}
+	claims, err := p.claimsClient()
+	if err != nil {
+		return nil, egress.Clients{}, err
+	}
 	dynamicClient, err := p.dynamicClient()
 	nodes := extension.NewNodes(server.Client, p.explain, append(p.tunnel.LabelKeys(), p.extension.LabelKeys()...))
-	return server, egress.Clients{Kube: server.Client, Config: config, Dynamic: dynamicClient, Nodes: nodes, Explain: p.explain, Outer: server.PrimaryIPFamily}, err
+	return server, egress.Clients{
+		Kube: server.Client, Claims: claims, Config: config, Dynamic: dynamicClient, Nodes: nodes, Explain: p.explain, Outer: server.PrimaryIPFamily,
+	}, err
+}
+
+// claimsQPS and claimsBurst limit the requests of claimsClient. A node sends one for each egress IP when its spare blocks are half used.
+const claimsQPS, claimsBurst = 50, 100
+
+// claimsClient returns the client that claims blocks of source ports. The proxier's waits up to a tenth of a second for each request while it
+// sends many, and pods that start would wait with it.
+func (p *Proxy) claimsClient() (kubernetes.Interface, error) {
+	config, err := p.clientConfig()
+	if err != nil {
+		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	config.QPS, config.Burst = claimsQPS, claimsBurst
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	}
+	return client, nil
 }
 
 // dynamicClient returns a client for objects of kinds that a cluster need not have.

@@ -93,10 +93,7 @@ func (a *Attacher) takeLeft(now time.Time) error {
 // tell brings the state's attachments in line with the store's, and tells the planners of changes only. Its cost is
 // linear in the number of attachments.
 func (a *Attacher) tell() {
-	all := a.store.All()
-	if a.node.Follow != nil {
-		a.node.Follow(all)
-	}
+	all := a.follow()
 	owners := attachments.ByAddress(all)
 	for _, ip := range a.state.AttachedAddresses() {
 		if _, known := owners[ip]; !known {
@@ -109,6 +106,15 @@ func (a *Attacher) tell() {
 			Labels: owner.Labels, Ended: owner.Ended, Released: !owner.Released.IsZero(),
 		})
 	}
+}
+
+// follow tells the node of all attachments, and returns them. Their ports are nothing that plans follow from.
+func (a *Attacher) follow() []attachments.Attachment {
+	all := a.store.All()
+	if a.node.Follow != nil {
+		a.node.Follow(all)
+	}
+	return all
 }
 
 // uidOf returns the UID of a pod's object in the API; empty if it is unknown.
@@ -177,7 +183,11 @@ func (a *Attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	if err := a.assign(ctx, attachment.ContainerID); err != nil {
 		return cni.Decision{}, err
 	}
-	return a.decide(ctx, attachment.ContainerID, attachment.IPs, false)
+	decision, err := a.decide(ctx, attachment.ContainerID, attachment.IPs, false)
+	if a.node.Recorded != nil {
+		a.node.Recorded(ctx, attachment.ContainerID)
+	}
+	return decision, err
 }
 
 // decide returns what the kernel holds for a pod's addresses after a sync that begins now.

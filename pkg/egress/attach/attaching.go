@@ -58,6 +58,9 @@ type Node struct {
 	// Assign returns the source ports that a pod with these bindings has of its egress IPs, within a bounded time, and the number of those
 	// in a block; no ports if pods have none of their own. Nil: they have not.
 	Assign func(ctx context.Context, attachment attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, blockSize int, err error)
+	// Recorded returns when it is written down which ports a pod has that Assign has returned, or ctx ends: that goes on while they are
+	// written into the kernel. A pod does not wait for long for what cannot be written down. Nil: nobody does.
+	Recorded func(ctx context.Context, containerID string)
 	// Follow is told of all attachments, after each change. It must not block. Nil: nobody has to be.
 	Follow func(all []attachments.Attachment)
 	// Attached returns when it is known behind which interface a pod is that the plugin has told of.

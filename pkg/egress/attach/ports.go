@@ -37,7 +37,7 @@ func (a *Attacher) SetPorts(id string, ports []attachments.Ports, blockSize int)
 	if !known {
 		return fmt.Errorf("the container %s has ended", id)
 	}
-	a.tell()
+	a.follow()
 	return err
 }
 

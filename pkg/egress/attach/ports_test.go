@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -33,6 +34,7 @@ func TestAttacher_AssignsPorts(t *testing.T) {
 	folder, synced := t.TempDir(), 0
 	a := newAttacherTest(t, folder, someLabels)
 	var followed []attachments.Attachment
+	var recorded []string
 	assign := func() {
 		await := a.node.Await
 		a.node.Await = func(ctx context.Context, look bool) error {
@@ -41,6 +43,12 @@ func TestAttacher_AssignsPorts(t *testing.T) {
 			}
 			synced++
 			return await(ctx, look)
+		}
+		a.node.Recorded = func(_ context.Context, id string) {
+			if got, _ := a.store.Get(id); got.Ports != nil && synced == 0 {
+				t.Error("the kernel is not written before it is written down who has the ports")
+			}
+			recorded = append(recorded, id)
 		}
 		a.node.Assign, a.node.Follow = blockFor(&synced), func(all []attachments.Attachment) { followed = all }
 	}
@@ -57,8 +65,8 @@ func TestAttacher_AssignsPorts(t *testing.T) {
 	}
 	attach()
 	attach()
-	if synced != 2 {
-		t.Errorf("%d syncs for 2 requests", synced)
+	if synced != 2 || !slices.Equal(recorded, []string{"c1", "c1"}) {
+		t.Errorf("%d syncs for 2 requests, waited for what is written down of %v", synced, recorded)
 	}
 	a = newAttacherTest(t, folder, someLabels)
 	assign()

@@ -22,6 +22,10 @@ const (
 	Patience = 500 * time.Millisecond
 	// keepSpare is how long a node keeps a spare block for egress IPs that its last pod left from.
 	keepSpare = 10 * time.Minute
+	// MostSpares is how many a node keeps at most for pods that leave from the same egress IPs. It keeps as many as have started within calm,
+	// which may start again all at once, until none has started for so long; and one at least.
+	MostSpares = 8
+	calm       = time.Minute
 	// keepIdle is how long a node keeps a block that it does not need any more: what it needs may change with each claim of another node.
 	keepIdle = time.Minute
 	// firstRetry is when a write is tried again that failed; twice as long each time, up to longestRetry.
@@ -125,6 +129,32 @@ type group struct {
 	ips  []netip.Addr
 	size int
 	used time.Time
+	// starts are when pods have asked for a block, the last ones, and spares is how many spare blocks are for the next ones.
+	starts []time.Time
+	spares int
+}
+
+// start notes that a pod asks for a block.
+func (g *group) start(now time.Time) {
+	g.starts = slices.DeleteFunc(append(g.starts, now), func(at time.Time) bool { return now.Sub(at) >= calm })
+	g.starts = g.starts[max(0, len(g.starts)-MostSpares):]
+	g.spares = max(g.spares, len(g.starts))
+}
+
+// calmAt returns when the next pods are not expected all at once any more; zero if they are not.
+func (g *group) calmAt() (at time.Time) {
+	if g.spares > 1 {
+		at = g.starts[len(g.starts)-1].Add(calm)
+	}
+	return at
+}
+
+// wanted returns how many spare blocks there are to be.
+func (g *group) wanted(now time.Time) int {
+	if at := g.calmAt(); !at.IsZero() && !now.Before(at) {
+		g.spares, g.starts = 1, nil
+	}
+	return max(g.spares, 1)
 }
 
 // NewBook returns the Book of a node, which knows nothing.
@@ -254,6 +284,9 @@ func (b *Book) Add(id string, ips []netip.Addr, size int, now time.Time) {
 	t := &tenant{id: id, ips: sorted(ips), size: size, has: map[netip.Addr]bool{}, asks: map[netip.Addr]bool{}, deadline: now.Add(Patience)}
 	b.tenants[id] = t
 	b.use(t, now)
+	if g := b.groups[groupKey(t.ips, size)]; g != nil {
+		g.start(now)
+	}
 	b.choose(t, now)
 }
 
@@ -318,11 +351,33 @@ const (
 // best returns a block of a size for these egress IPs: one of as many of them as possible, then one of which this node has as many as
 // possible. complete: it is one of all of them.
 func (b *Book) best(ips []netip.Addr, size int, of reach, now time.Time) (best kernel.Ports, complete bool) {
+	var most candidate
+	for _, c := range b.candidates(ips, size, of, now) {
+		if c.value > most.value {
+			most = c
+		}
+	}
+	return most.ports, most.value >= completeValue(ips)
+}
+
+// candidate is a block that a pod could get of some egress IPs. Its value is the higher the more of them these are, and then the more of
+// those it is a spare block of.
+type candidate struct {
+	ports kernel.Ports
+	value int
+}
+
+// completeValue is that of a block which is one of all of these egress IPs, at least, and spareValue that of a spare one of all.
+func completeValue(ips []netip.Addr) int { return max(1, len(ips)*(len(ips)+1)) }
+
+func spareValue(ips []netip.Addr) int { return max(1, len(ips)*(len(ips)+2)) }
+
+// candidates returns the blocks of a size that there are for any of these egress IPs, in the order in which this node looks at them.
+func (b *Book) candidates(ips []netip.Addr, size int, of reach, now time.Time) (all []candidate) {
 	taken := make([]units, len(ips))
 	for i, ip := range ips {
 		b.taken(b.ledger(ip), &taken[i], of == left, now)
 	}
-	most := 0
 	for _, ports := range b.inTurn(size) {
 		value := 0
 		for j, ip := range ips {
@@ -333,11 +388,11 @@ func (b *Book) best(ips []netip.Addr, size int, of reach, now time.Time) (best k
 				value += len(ips) + 1
 			}
 		}
-		if value > most {
-			best, most = ports, value
+		if value > 0 {
+			all = append(all, candidate{ports, value})
 		}
 	}
-	return best, most >= len(ips)*(len(ips)+1) && most > 0
+	return all
 }
 
 // usual is where the ports begin that Linux gives to connections: below are those of servers.
@@ -590,6 +645,9 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 		}
 	}
 	spares := b.spares(now)
+	for _, g := range b.groups {
+		earlier(g.calmAt())
+	}
 	for _, ip := range slices.SortedFunc(maps.Keys(b.ledgers), netip.Addr.Compare) {
 		l := b.ledgers[ip]
 		for _, until := range l.quiet {
@@ -625,41 +683,71 @@ func (b *Book) spares(now time.Time) map[netip.Addr]map[kernel.Ports]bool {
 			delete(b.groups, key)
 			continue
 		}
-		ports, found := b.spareFor(g, now)
-		if !found {
-			continue
-		}
-		for _, ip := range g.ips {
-			if spares[ip] == nil {
-				spares[ip] = map[kernel.Ports]bool{}
+		for _, ports := range b.sparesFor(g, now) {
+			for _, ip := range g.ips {
+				if spares[ip] == nil {
+					spares[ip] = map[kernel.Ports]bool{}
+				}
+				spares[ip][ports] = true
 			}
-			spares[ip][ports] = true
 		}
 	}
 	return spares
 }
 
-// spareFor returns the block that a node keeps, or claims, for the next pod of a group.
-func (b *Book) spareFor(g *group, now time.Time) (ports kernel.Ports, found bool) {
-	if ports, found = b.best(g.ips, g.size, spare, now); found {
-		return ports, !b.isScarce(g, 8, now)
+// sparesFor returns the blocks that a node keeps, or claims, for the next pods of a group. New ones it claims several at once, when half of
+// those that are wanted are left: that is a write for some pods, and not one for each.
+func (b *Book) sparesFor(g *group, now time.Time) (spares []kernel.Ports) {
+	all := b.candidates(g.ips, g.size, unclaimed, now)
+	all = slices.DeleteFunc(all, func(c candidate) bool { return c.value < completeValue(g.ips) })
+	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(y.value, x.value) })
+	whole, begun := 0, 0 // of all of the egress IPs, and also of some: these are claimed, which makes free ones fewer
+	for _, c := range all {
+		spares = append(spares, c.ports)
+		if c.value == spareValue(g.ips) {
+			whole++
+		}
+		if c.value > completeValue(g.ips) {
+			begun++
+		}
 	}
-	ports, found = b.best(g.ips, g.size, unclaimed, now)
-	isSpare := func(ip netip.Addr) bool { return b.isSpare(b.ledger(ip), ports, now) }
-	switch begun := found && slices.ContainsFunc(g.ips, isSpare); {
-	case begun: // of some of the egress IPs it is claimed, which makes free ones fewer
-		return ports, !b.isScarce(g, 8, now)
-	case b.isScarce(g, 4, now):
-		return ports, false
-	case found:
-		return ports, true
+	wanted := g.wanted(now)
+	keeps := min(begun, wanted, b.mayHave(g, 8, now))
+	if whole > wanted/2 || keeps == wanted {
+		return spares[:keeps]
+	}
+	if claims := min(len(all), wanted, b.mayHave(g, 4, now)); claims > 0 || keeps > 0 {
+		return spares[:max(claims, keeps)]
+	}
+	return b.leftFor(g, now)
+}
+
+// mayHave returns how many spare blocks a group may have: none where fewer than one in so many blocks are free, and one where fewer than
+// twice as many are.
+func (b *Book) mayHave(g *group, least int, now time.Time) int {
+	switch {
+	case b.isScarce(g, least, now):
+		return 0
+	case b.isScarce(g, least/2, now):
+		return 1
+	}
+	return MostSpares
+}
+
+// leftFor returns the block that a node takes over for the next pod of a group, from a node that is gone: if there is no other one, nor soon.
+func (b *Book) leftFor(g *group, now time.Time) []kernel.Ports {
+	if b.isScarce(g, 4, now) {
+		return nil
 	}
 	for ports := range blocksOf(g.size) {
 		if !slices.ContainsFunc(g.ips, func(ip netip.Addr) bool { return !b.ledger(ip).quiet[ports].After(now) }) {
-			return ports, false // it is one soon
+			return nil // it is one soon
 		}
 	}
-	return b.best(g.ips, g.size, left, now)
+	if ports, found := b.best(g.ips, g.size, left, now); found {
+		return []kernel.Ports{ports}
+	}
+	return nil
 }
 
 // isScarce tells whether fewer than one in so many blocks are free: then they are for pods that are there. A node with a spare would

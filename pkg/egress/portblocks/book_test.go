@@ -69,9 +69,87 @@ func TestBook_SpareForTheNext(t *testing.T) {
 		}
 		b.settled()
 		b.of(id, 2)
+		b.now = b.now.Add(calm)
 	}
 	if len(b.leases[egressIP].claims) != 6 || b.writes != 2*5 {
 		t.Errorf("%d claims, %d writes; expected one spare, and one write of each egress IP for a pod", len(b.leases[egressIP].claims), b.writes)
+	}
+}
+
+// TestBook_SparesForMany: where pods start one after the other this node keeps as many spare blocks as may start at once, and claims several in
+// a write. When none has started for a while it keeps one.
+func TestBook_SparesForMany(t *testing.T) {
+	b := newBookTest(t)
+	ips := []netip.Addr{egressIP, egressIP6}
+	for i := range 40 {
+		b.Add(fmt.Sprint("pod-", i), ips, 512, b.now)
+		b.settled()
+		b.of(fmt.Sprint("pod-", i), 2)
+		b.now = b.now.Add(time.Second)
+	}
+	if n := b.Numbers(512, b.now)[egressIP]; b.writes > 2*14 || n.Spare <= MostSpares/2 || n.Spare > MostSpares {
+		t.Errorf("%d writes for 40 pods, %d spare blocks; expected one of each egress IP for 4 pods, once all are there, and 5 to %d", b.writes, n.Spare, MostSpares)
+	}
+	before := b.Numbers(512, b.now)[egressIP].Spare
+	for i := range before {
+		b.Add(fmt.Sprint("together-", i), ips, 512, b.now)
+		b.of(fmt.Sprint("together-", i), 2) // waits for nobody
+	}
+	for i := range 3 {
+		b.Add(fmt.Sprint("more-", i), ips, 512, b.now)
+	}
+	writes := b.writes
+	b.settled()
+	for i := range 3 {
+		b.of(fmt.Sprint("more-", i), 2)
+	}
+	if n := b.Numbers(512, b.now)[egressIP]; b.writes != writes+2 || n.Spare != MostSpares {
+		t.Errorf("%d writes, %d spare blocks; expected one of each egress IP for the pods that wait and the spare blocks, and %d", b.writes-writes, n.Spare, MostSpares)
+	}
+	_, wake := b.Next(b.now)
+	if wake != b.now.Add(calm) {
+		t.Errorf("the next time is %s, expected the end of the time in which pods may start", wake)
+	}
+	for _, after := range []time.Duration{calm, keepIdle} {
+		b.now = b.now.Add(after)
+		b.settled()
+	}
+	if n := b.Numbers(512, b.now)[egressIP]; n.Spare != 1 {
+		t.Errorf("%d spare blocks when no pod starts, expected one", n.Spare)
+	}
+}
+
+// TestBook_SparesWhereFewAreFree: a node has more than one where others have enough. It keeps what it has when they become fewer, to a limit.
+func TestBook_SparesWhereFewAreFree(t *testing.T) {
+	all := slices.Collect(blocksOf(512))
+	for _, c := range []struct{ others, later, spares int }{{20, 20, MostSpares}, {70, 70, 1}, {90, 90, 0}, {20, 70, MostSpares}, {20, 80, 1}, {20, 105, 0}} {
+		b := newBookTest(t)
+		claim := func(n int) {
+			v := version{b.leases[egressIP].number + 1, maps.Clone(b.leases[egressIP].claims)}
+			if v.claims == nil {
+				v.claims = Claims{}
+			}
+			for _, ports := range all[:n] {
+				if _, has := v.claims[ports]; !has {
+					v.claims[ports] = Claim{Node: "node-b"}
+				}
+			}
+			b.leases[egressIP] = v
+			b.Seen(egressIP, v.number, v.claims, false, b.now)
+		}
+		claim(c.others)
+		for i := range MostSpares {
+			b.Add(fmt.Sprint("pod-", i), []netip.Addr{egressIP}, 512, b.now)
+		}
+		b.settled()
+		claim(c.later)
+		b.settled()
+		b.now = b.now.Add(keepIdle)
+		b.groups[groupKey([]netip.Addr{egressIP}, 512)].start(b.now) // they are expected still
+		b.settled()
+		if n := b.Numbers(512, b.now)[egressIP]; n.Spare != c.spares {
+			t.Errorf("%d blocks are others', and %d later: %d spare ones, expected %d", c.others, c.later, n.Spare, c.spares)
+		}
 	}
 }
 
@@ -186,7 +264,7 @@ func TestBook_DeletedLease(t *testing.T) {
 	b.leases = map[netip.Addr]version{}
 	b.Add("other", []netip.Addr{egressIP}, 512, b.now)
 	b.settled()
-	if claims := b.leases[egressIP].claims; claims[of].Node != "node-b" || len(claims) != 4 {
+	if claims := b.leases[egressIP].claims; claims[of].Node != "node-b" || len(claims) != 5 {
 		t.Errorf("claims %v", claims)
 	}
 }
