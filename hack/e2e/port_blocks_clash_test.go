@@ -10,8 +10,9 @@ import (
 )
 
 // TestPortBlocks_PortClash is TestPool_PortClash for pods with blocks: the node dies that has the egress IP of two pods on two other nodes.
-// Their connections live, from ports that the kernel has chosen and from such ports of the pod's own block as the pod has asked for. Where both
-// have asked for the same ports outside of their blocks, the holder has given others, which nobody else knows: these are reset. None hangs.
+// Their connections live, from ports that the kernel has chosen and from such ports of the pod's own block as the pod has asked for. Where
+// both have asked for the same ports outside of their blocks, the holder has given others, which nobody else knows: these are reset. None
+// hangs.
 func TestPortBlocks_PortClash(t *testing.T) {
 	belongsTo(t, usual)
 	w := newBlocksWorldOf(t, blocksOf512+poolArguments)
@@ -75,7 +76,8 @@ func (w *blocksWorld) keepOwn(pool *poolWorld, ip string, pods []*sandbox) *conn
 	return c
 }
 
-// keepTranslated keeps connections of pods to one destination, which nothing else goes to: each pod asks for the same ports, which are of no block.
+// keepTranslated keeps connections of pods to one destination, which nothing else goes to: each pod asks for the same ports, which are of
+// no block.
 func (w *blocksWorld) keepTranslated(pool *poolWorld, ip string, pods []*sandbox) *connections {
 	w.Helper()
 	c, to := &connections{}, pool.beats(ip)

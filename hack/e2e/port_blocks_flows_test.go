@@ -14,8 +14,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// TestPortBlocks_EveryFlowHasItsPod: pods open connections and send datagrams all the time, while holders of their egress IPs fail, nodes are
-// drained and pods are replaced. The far side notes of each flow when it came, from where, and the UID of the pod that has sent it. The
+// TestPortBlocks_EveryFlowHasItsPod: pods open connections and send datagrams all the time, while holders of their egress IPs fail, nodes
+// are drained and pods are replaced. The far side notes of each flow when it came, from where, and the UID of the pod that has sent it. The
 // journals of the nodes alone name the same pod for every flow. No flow is outside of its pod's block.
 func TestPortBlocks_EveryFlowHasItsPod(t *testing.T) {
 	pods, flows := by(t, 12, 60, 250), by(t, 10_000, 100_000, 1_000_000)
@@ -46,7 +46,8 @@ func TestPortBlocks_EveryFlowHasItsPod(t *testing.T) {
 	w.asksTheCommand(20)
 }
 
-// attributed fails unless the journals name for each flow the pod that has sent it, and no flow has another address or port than the pod has.
+// attributed fails unless the journals name for each flow the pod that has sent it, and no flow has another address or port than the pod
+// has.
 func (w *flowsWorld) attributed() {
 	w.Helper()
 	began := time.Now()

@@ -32,8 +32,8 @@ type flowsWorld struct {
 	far   *farSide
 	// failed counts attempts that the far side has not answered.
 	failed atomic.Int64
-	// restarts is how many pods were replaced.
-	restarts int
+	// restarts is how many pods were replaced, moves how often a node lost its egress IPs.
+	restarts, moves int
 }
 
 // life is what a pod has as long as it runs.
@@ -175,10 +175,11 @@ func (w *flowsWorld) drainHolder() {
 	w.Logf("%s was drained, which had %v", holder.Name, held)
 }
 
-// holderAndHeld is the node that has the first egress IP, and all that it has.
+// holderAndHeld is the node that has the next one of the egress IPs, and all that it has.
 func (w *flowsWorld) holderAndHeld() (holder *member, held []string) {
 	w.Helper()
-	holder = w.pool.holderOf(w.pool.egressIPs[0], nil)
+	holder = w.pool.holderOf(w.pool.egressIPs[w.moves%len(w.pool.egressIPs)], nil)
+	w.moves++
 	for _, ip := range w.pool.egressIPs {
 		if w.pool.has(holder, ip) {
 			held = append(held, ip)

@@ -160,8 +160,8 @@ func TestEndClashes_PortsOfBlocks(t *testing.T) {
 	})
 }
 
-// TestEndClashes_PortOutsideOfTheBlock: a pod has chosen a port from outside of its block. Source NAT gives it a port of the block that another
-// connection of the same pod had at the former holder. It ends, though nobody else has the port.
+// TestEndClashes_PortOutsideOfTheBlock: a pod has chosen a port from outside of its block. Source NAT gives it a port of the block that
+// another connection of the same pod had at the former holder. It ends, though nobody else has the port.
 func TestEndClashes_PortOutsideOfTheBlock(t *testing.T) {
 	onHolder(t, func(c *clashing) {
 		pod := c.address(c.Pod(2))
