@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -239,6 +240,18 @@ func (c *connections) hanging() (list []string) {
 		}
 	}
 	return list
+}
+
+// noneHangs waits until there is no connection left of which nobody hears anything.
+func (c *connections) noneHangs(w *poolWorld) {
+	w.Helper()
+	time.Sleep(time.Second) // for those that hang to be silent
+	w.eventually(func() error {
+		if hanging := c.hanging(); len(hanging) > 0 {
+			return fmt.Errorf("%d of %d connections hang: %s", len(hanging), len(c.all), strings.Join(hanging, "; "))
+		}
+		return nil
+	})
 }
 
 func (c *connections) close() {

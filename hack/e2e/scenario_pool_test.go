@@ -345,13 +345,7 @@ func TestPool_PortClash(t *testing.T) {
 		began := time.Now()
 		w.must(w.SetLink(holder.Host, false))
 		next := w.holderOf(ip, holder)
-		time.Sleep(time.Second) // for those that hang to be silent
-		w.eventually(func() error {
-			if hanging := c.hanging(); len(hanging) > 0 {
-				return fmt.Errorf("%d of %d connections hang: %s", len(hanging), len(c.all), strings.Join(hanging, "; "))
-			}
-			return nil
-		})
+		c.noneHangs(w)
 		t.Logf("%s, link cut: %v later %d of %d connections from %d ports live, and the others are reset",
 			ip, time.Since(began).Round(10*time.Millisecond), c.alive(), len(c.all), ports)
 		if c.alive() == 0 {
@@ -383,13 +377,7 @@ func TestPool_NothingIsPickedUp(t *testing.T) {
 		began := time.Now()
 		w.must(w.SetLink(holder.Host, false))
 		w.holderOf(ip, holder)
-		time.Sleep(time.Second) // for those that hang to be silent
-		w.eventually(func() error {
-			if hanging := c.hanging(); len(hanging) > 0 {
-				return fmt.Errorf("%d of %d connections hang: %s", len(hanging), len(c.all), strings.Join(hanging, "; "))
-			}
-			return nil
-		})
+		c.noneHangs(w)
 		t.Logf("%s, link cut: %v later all but %d of %d connections are reset", ip, time.Since(began).Round(10*time.Millisecond), c.alive(), len(c.all))
 		if c.alive() > 0 {
 			t.Errorf("%s: %d connections have outlived the node, so kernels do pick them up", ip, c.alive())

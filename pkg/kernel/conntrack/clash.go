@@ -26,9 +26,11 @@ func (t *tracked) mayClash() bool {
 	return t.Zone == 0 && t.connected() && t.replied && t.flags[0]&flagLiberal != 0 && t.flags[1]&flagAcknowledges == 0
 }
 
-// owned tells whether a connection's port outside is one that its source has for itself.
+// owned tells whether a connection's port outside is one that its source has for itself, and the one that it has inside. Source NAT has
+// chosen any other one, of those of the source: another of its connections may have had that at the former holder.
 func (t *tracked) owned(by owners) bool {
-	return by.have(t.Source, t.Wears, t.replying.destination.Port())
+	outside := t.replying.destination.Port()
+	return t.original.source.Port() == outside && by.have(t.Source, t.Wears, outside)
 }
 
 // segment is where a side of a TCP connection is: the number of the next byte that it sends, and of the next one that it

@@ -45,7 +45,8 @@ const confirmations, mostDoubtful, mostNotes = 4, 1 << 12, 1 << 16
 // Where the kernel picks nothing up (net.netfilter.nf_conntrack_tcp_loose is 0), no connection goes on, and the far sides get a reset
 // for what they send in the next seconds. The pods get theirs from their own nodes, see [Table.Delete].
 //
-// Nobody else has a port of a pod's block, so connections of the blocks' pods from there are not asked.
+// Nobody else has a port of a pod's block, so connections of the blocks' pods from there are not asked, unless source NAT has chosen the
+// port.
 func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool, blocks []kernel.Block) (done Deleted, err error) {
 	owned := ownersOf(blocks)
 	err = t.with(ctx, func(k *handle) error {

@@ -160,6 +160,24 @@ func TestEndClashes_PortsOfBlocks(t *testing.T) {
 	})
 }
 
+// TestEndClashes_PortOutsideOfTheBlock: a pod has chosen a port from outside of its block. Source NAT gives it a port of the block that
+// another connection of the same pod had at the former holder. It ends, though nobody else has the port.
+func TestEndClashes_PortOutsideOfTheBlock(t *testing.T) {
+	onHolder(t, func(c *clashing) {
+		pod := c.address(c.Pod(2))
+		c.blocks = []kernel.Block{{Pod: pod, EgressIP: c.egressIP, Ports: kernel.Ports{First: 39936, Last: 40447}}}
+		kept, _ := c.connectFrom(2, 40000)
+		translated, _ := c.connectFrom(2, 50000)
+		c.forgets()
+		c.run(c.Node(), "nft", fmt.Sprintf("insert rule %[1]s holder post %[1]s saddr %[2]s tcp sport 50000 snat to %[3]s", c.ip(), pod, netip.AddrPortFrom(c.egressIP, 40000)))
+		c.write("the connection that has got another port", translated.near)
+		c.waits("the connection that has got another port", translated.near)
+		c.ends(c.egressIP, 1)
+		c.isReset("the connection that has got another port", translated.near)
+		c.isReset("the far side of the port", kept.far)
+	})
+}
+
 // TestEndClashes_OfThePodThatIsGone: the node that has died took the pod along whose port it was.
 func TestEndClashes_OfThePodThatIsGone(t *testing.T) {
 	onHolder(t, func(c *clashing) {

@@ -272,10 +272,13 @@
 // for two entries must not have the same answers. The pod knows no such connection and would reset it. So the source keeps its port, the
 // kernel drops the packet, and the far side sends it again.
 //
-// What begins or ends here: a FIN or an RST of no flow is invalid to conntrack, so it is dropped as nostate until the pod is heard; SCTP
-// is as without blocks. A connection whose pod has chosen a port outside of its block has another one outside, which no other node knows:
-// the pod's next packet gets yet another one there, and the far side resets it. A receiving flow of UDP goes on if the pod's node is not
-// the former holder: there the entry is ended, and the pod has to send.
+// What begins or ends here: a FIN or an RST of no flow is invalid to conntrack, so it is dropped as nostate until the pod is heard; SCTP is
+// as without blocks. A connection whose pod has chosen a port outside of its block has another one outside, which no other node knows: the
+// pod's next packet gets yet another one there, and the far side resets it; if that is the port of another connection of the pod, package
+// conntrack finds out, and both are reset. Such a port is any one of the block that is free towards the destination. So it may be the one
+// that another connection of the pod to the same destination has inside, which is heard here later: that one gets another port outside,
+// too, and does not outlive a holder. A receiving flow of UDP goes on if the pod's node is not the former holder: there the entry is ended,
+// and the pod has to send.
 //
 // The fast path takes what the pods have begun. What the far side has made known here has a translated destination, and takes the rules'
 // way on the holder.
