@@ -52,9 +52,14 @@ func add(args *skel.CmdArgs) error {
 		if ports == nil {
 			return types.PrintResult(c.PrevResult, c.CNIVersion)
 		}
-		if err := setLocalPorts(args.Netns, *ports); err != nil {
+		setting, err := setLocalPorts(args.Netns, *ports)
+		if err != nil {
 			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s cannot be given its source ports", request.Pod), err.Error())
 		}
+		if !ports.Shared {
+			c.passLocalPorts(request.ContainerID, setting)
+		}
+		_ = setting.Close() // the write was seen to succeed
 	}
 	return types.PrintResult(c.PrevResult, c.CNIVersion)
 }

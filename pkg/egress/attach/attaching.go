@@ -58,6 +58,9 @@ type Node struct {
 	// Assign returns the source ports that a pod with these bindings has of its egress IPs, within a bounded time, and the number of those
 	// in a block; no ports if pods have none of their own. Nil: they have not.
 	Assign func(ctx context.Context, attachment attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, blockSize int, err error)
+	// TakeLocalPorts takes the setting of source ports in the network namespace of a pod with ports of its own, open for reading and writing;
+	// the file is its own then, also after an error. Nil: nobody needs it.
+	TakeLocalPorts func(containerID string, file *os.File) error
 	// Follow is told of all attachments, after each change. It must not block. Nil: nobody has to be.
 	Follow func(all []attachments.Attachment)
 	// Attached returns when it is known behind which interface a pod is that the plugin has told of.
