@@ -91,9 +91,9 @@ func (l layout) givePorts(g blockGiver) (rules []nft.Rule) {
 	return rules
 }
 
-// withSourcePort matches the ports of a block, which is aligned to its size.
-func withSourcePort(block kernel.Ports) string {
-	return fmt.Sprintf(" th sport & 0x%04x == %d", ^(block.Last - block.First), block.First)
+// withSourcePort matches ports in a row, which are neither 0 nor 65535.
+func withSourcePort(ports kernel.Ports) string {
+	return fmt.Sprintf(" th sport > %d th sport < %d", ports.First-1, ports.Last+1)
 }
 
 // giveShared gives a port that pods without a block share.

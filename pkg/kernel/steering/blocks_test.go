@@ -71,7 +71,7 @@ func TestBlocks_Second(t *testing.T) {
 	for _, want := range []string{
 		"10.128.0.11 . tcp : goto ports-33024-33279-and-32000-32255", "10.128.0.12 . tcp : goto ports-32256-32511",
 		"203.0.113.1 . 32000-32255 : 10.128.0.11", "203.0.113.1 . 33024-33279 : 10.128.0.11", "10.128.0.11 . 32000-32255",
-		"meta l4proto tcp th sport & 0xff00 == 33024 meta mark set meta mark & 0xffffff81 snat to ip saddr . meta l4proto map @addresses : 33024-33279",
+		"meta l4proto tcp th sport > 33023 th sport < 33280 meta mark set meta mark & 0xffffff81 snat to ip saddr . meta l4proto map @addresses : 33024-33279",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing:\n%s", want, text)
