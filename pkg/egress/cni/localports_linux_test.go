@@ -1,6 +1,8 @@
 package cni
 
 import (
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -116,3 +118,29 @@ func TestClient_OlderNode(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// BenchmarkPassLocalPorts is what passing the setting adds to ADD.
+func BenchmarkPassLocalPorts(b *testing.B) {
+	if os.Geteuid() != 0 {
+		b.Skip("only root may ask")
+	}
+	path, ctx := filepath.Join(b.TempDir(), "cni.sock"), b.Context()
+	listening := make(chan struct{})
+	go func() { _ = Serve(ctx, path, closing{}, log.New(io.Discard, "", 0), func() { close(listening) }) }()
+	<-listening
+	setting, err := os.OpenFile(LocalPortsFile, os.O_RDWR, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer setting.Close()
+	for b.Loop() {
+		if err := NewClient(path).PassLocalPorts(ctx, "c1", setting); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// closing is a Node that keeps nothing.
+type closing struct{ Node }
+
+func (closing) TakeLocalPorts(_ string, file *os.File) error { return file.Close() }
