@@ -52,8 +52,8 @@ func writeLocalPorts(netns string, ports cni.Ports) (*os.File, error) {
 	return setting, nil
 }
 
-// passLocalPorts passes the open setting to the node, which can give the pod more ports with it when its own are in use. A node that does not
-// take it gives none; the pod starts.
+// passLocalPorts passes the open setting to the node, which can give the pod more ports with it when its own are in use. A node that does
+// not take it gives none; the pod starts.
 func (c *config) passLocalPorts(containerID string, setting *os.File) {
 	ctx, cancel := context.WithTimeout(context.Background(), passWait)
 	defer cancel()

@@ -76,8 +76,8 @@ func TestAdd_SetsLocalPorts(t *testing.T) {
 	}
 }
 
-// TestAdd_PassesLocalPorts: the node can give the pod more ports as long as its network namespace is there, which an open file does not keep. Of
-// a pod that shares nothing is passed.
+// TestAdd_PassesLocalPorts: the node can give the pod more ports as long as its network namespace is there, which an open file does not
+// keep. Of a pod that shares nothing is passed.
 func TestAdd_PassesLocalPorts(t *testing.T) {
 	path, read := newNamespace(t)
 	r := newRuntime(t, "1.0.0", "")

@@ -27,9 +27,9 @@ const (
 	before, both = 56, 120
 )
 
-// TestPortBlocks_SecondBlock: a pod with most of its block in use towards one destination gets a second one, uses both, and no other pod has
-// either. Both name it, also after its node's process was killed and after its end. When both are in use there is an Event. The first pod is on
-// another node than its egress IPs, the second one on the same.
+// TestPortBlocks_SecondBlock: a pod with most of its block in use towards one destination gets a second one, uses both, and no other pod
+// has either. Both name it, also after its node's process was killed and after its end. When both are in use there is an Event. The first
+// pod is on another node than its egress IPs, the second one on the same.
 func TestPortBlocks_SecondBlock(t *testing.T) {
 	belongsTo(t, usual)
 	w := newBlocksWorldOf(t, blocksOf64)

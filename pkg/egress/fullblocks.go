@@ -152,8 +152,8 @@ func (s *sourcePorts) restoreSecond(a attachments.Attachment) {
 	}
 }
 
-// secondsFor returns the ports that a pod has besides its first ones: what it had, but of those egress IPs of which it has lost it, and what
-// it was given since. Where it has no first block, there is no second.
+// secondsFor returns the ports that a pod has besides its first ones: what it had, but of those egress IPs of which it has lost it, and
+// what it was given since. Where it has no first block, there is no second.
 func (s *sourcePorts) secondsFor(a attachments.Attachment, had, firsts []attachments.Ports, bindings []plan.Binding) (seconds []attachments.Ports) {
 	given, _ := s.keeper.Of(portblocks.Second(a.ContainerID))
 	for _, p := range firsts {

@@ -89,8 +89,21 @@ func (f *fullTest) blocks(name string) (first, second kernel.Ports) {
 	return first, second
 }
 
-// TestFullBlocks_Second: a pod that has three quarters of its block in use gets a second one, once. It is written down, and said to other nodes
-// and to the kernel, and then the pod uses both. A process later it has both, and gives both back.
+// says fails unless the kernel, other nodes and the Lease are told of both blocks of 10.128.0.5.
+func (f *fullTest) says(when string, first, second kernel.Ports) {
+	f.Helper()
+	stated, assigned := f.stated()
+	for _, block := range []kernel.Block{{Ports: first}, {Ports: second, Second: true}} {
+		block.Pod, block.EgressIP = netip.MustParseAddr("10.128.0.5"), egressIP
+		said, err := portblocks.ParseBlocks(assigned)
+		if !slices.Contains(f.steering(true).Blocks, block) || !slices.Contains(stated, block) || !slices.Contains(said, block) {
+			f.Errorf("%s: %v is missing: kernel %v, stated %v, in the Lease %v %v", when, block, f.steering(true).Blocks, stated, said, err)
+		}
+	}
+}
+
+// TestFullBlocks_Second: a pod that has three quarters of its block in use gets a second one, once. It is written down, and said to other
+// nodes and to the kernel, and then the pod uses both. A process later it has both, and gives both back.
 func TestFullBlocks_Second(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		folder := t.TempDir()
@@ -121,18 +134,7 @@ func TestFullBlocks_Second(t *testing.T) {
 		if _, other := f.blocks("web-1"); other != (kernel.Ports{}) {
 			t.Errorf("another pod has %s besides", other)
 		}
-		expect := func(when string, f *fullTest) {
-			t.Helper()
-			stated, assigned := f.stated()
-			for _, block := range []kernel.Block{{Ports: first}, {Ports: second, Second: true}} {
-				block.Pod, block.EgressIP = netip.MustParseAddr("10.128.0.5"), egressIP
-				said, err := portblocks.ParseBlocks(assigned)
-				if !slices.Contains(f.steering(true).Blocks, block) || !slices.Contains(stated, block) || !slices.Contains(said, block) {
-					t.Errorf("%s: %v is missing: kernel %v, stated %v, in the Lease %v %v", when, block, f.steering(true).Blocks, stated, said, err)
-				}
-			}
-		}
-		expect("full", f)
+		f.says("full", first, second)
 		if f.secondBlocks()[egressIP] != 1 || f.full.lastUsage()[egressIP] != 48./128 {
 			t.Errorf("%v pods have a second block, usage %v", f.secondBlocks(), f.full.lastUsage())
 		}
@@ -142,7 +144,7 @@ func TestFullBlocks_Second(t *testing.T) {
 		f.used["10.128.0.5"] = 90
 		f.reconcile(ctx)
 		f.look()
-		expect("a process later", f)
+		f.says("a process later", first, second)
 		if again, _ := f.store.Get("web-0"); len(again.Ports) != 2 {
 			t.Errorf("a process later: %+v", again.Ports)
 		}

@@ -51,8 +51,8 @@ func (c *Client) Attach(ctx context.Context, request Request) (decision Decision
 	return decision, err
 }
 
-// PassLocalPorts passes the node the setting of source ports in a pod's network namespace, open for reading and writing, so that it can give
-// the pod more of them later. The file stays the caller's. A node that does not know the request answers with an error.
+// PassLocalPorts passes the node the setting of source ports in a pod's network namespace, open for reading and writing, so that it can
+// give the pod more of them later. The file stays the caller's. A node that does not know the request answers with an error.
 func (c *Client) PassLocalPorts(ctx context.Context, containerID string, file *os.File) error {
 	passing := NewClient(c.path)
 	passing.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LocalPortsFile is the setting of the source ports that the kernel chooses from, of IPv4 and of IPv6, in the network namespace of the thread
-// that opens it.
+// LocalPortsFile is the setting of the source ports that the kernel chooses from, of IPv4 and of IPv6, in the network namespace of the
+// thread that opens it.
 const LocalPortsFile = "/proc/sys/net/ipv4/ip_local_port_range"
 
-// validateLocalPorts returns what is wrong with a file that was passed, which it closes then: it is not the setting, or cannot be written. Where
-// the node's process does not see the plugin's /proc, the file's path has not its mount point.
+// validateLocalPorts returns what is wrong with a file that was passed, which it closes then: it is not the setting, or cannot be written.
+// Where the node's process does not see the plugin's /proc, the file's path has not its mount point.
 func validateLocalPorts(file *os.File) error {
 	if file == nil {
 		return fmt.Errorf("no file was passed; expected %s of the pod's network namespace", LocalPortsFile)

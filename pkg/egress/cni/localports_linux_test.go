@@ -42,8 +42,8 @@ func inNamespace(t *testing.T) (setting *os.File, end func()) {
 	}
 }
 
-// TestClient_PassesLocalPorts: the node can write the setting that the client has opened, also after the client has closed it. It does not keep the
-// network namespace: when that has ended, writes fail.
+// TestClient_PassesLocalPorts: the node can write the setting that the client has opened, also after the client has closed it. It does not
+// keep the network namespace: when that has ended, writes fail.
 func TestClient_PassesLocalPorts(t *testing.T) {
 	node := &standIn{}
 	client := NewClient(serve(t, node))

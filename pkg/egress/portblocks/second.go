@@ -69,8 +69,8 @@ func (k *Keeper) AddSecond(id string) {
 	k.do(func(b *Book, now time.Time) { b.AddSecond(id, now) })
 }
 
-// Widened returns the source ports that a pod is to use inside which has two blocks: both if they are neighbours, else the first and as many
-// beside it, which are translated into the second one. They are in a row, as Linux wants them.
+// Widened returns the source ports that a pod is to use inside which has two blocks: both if they are neighbours, else the first and as
+// many beside it, which are translated into the second one. They are in a row, as Linux wants them.
 func Widened(first, second kernel.Ports) kernel.Ports {
 	switch {
 	case second.First == first.Last+1:

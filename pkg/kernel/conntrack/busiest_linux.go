@@ -23,8 +23,8 @@ type Busiest struct {
 // stateClose is TCP_CONNTRACK_CLOSE of linux/netfilter/nf_conntrack_tcp.h: the connection was reset.
 const stateClose = 8
 
-// Busiest returns the busiest destination of each of these pods that has flows. It goes through the table once, or again if the kernel says that
-// the dump was interrupted.
+// Busiest returns the busiest destination of each of these pods that has flows. It goes through the table once, or again if the kernel
+// says that the dump was interrupted.
 func (t *Table) Busiest(ctx context.Context, pods map[netip.Addr]bool) (busiest map[netip.Addr]Busiest, err error) {
 	var counts map[netip.Addr]*count
 	err = t.with(ctx, func(k *handle) error {

@@ -53,8 +53,8 @@ func TestBlocks_Off(t *testing.T) {
 	}
 }
 
-// TestBlocks_Second: a pod with two blocks has a chain of its own kind, in which what has a port of the first keeps it, and all else gets one
-// of the second. That chain is read as it was written.
+// TestBlocks_Second: a pod with two blocks has a chain of its own kind, in which what has a port of the first keeps it, and all else gets
+// one of the second. That chain is read as it was written.
 func TestBlocks_Second(t *testing.T) {
 	addr := netip.MustParseAddr
 	config := Config{Family: kernel.IPv4, Transport: VXLAN, Port: 4799, MarkMask: 0x7e, PortBlocks: true}
