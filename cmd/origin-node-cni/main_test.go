@@ -60,7 +60,18 @@ type node struct {
 	attached []attachments.Attachment
 	detached []string
 	valid    []string
+	settings map[string]*os.File
 	err      error // of everything else
+}
+
+func (n *node) TakeLocalPorts(id string, file *os.File) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.settings == nil {
+		n.settings = map[string]*os.File{}
+	}
+	n.settings[id] = file
+	return n.err
 }
 
 func (n *node) Attach(_ context.Context, a attachments.Attachment) (cni.Decision, error) {

@@ -52,9 +52,14 @@ func add(args *skel.CmdArgs) error {
 		if ports == nil {
 			return types.PrintResult(c.PrevResult, c.CNIVersion)
 		}
-		if err := setLocalPorts(args.Netns, *ports); err != nil {
+		setting, err := setLocalPorts(args.Netns, *ports)
+		if err != nil {
 			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s cannot be given its source ports", request.Pod), err.Error())
 		}
+		if !ports.Shared {
+			c.passLocalPorts(request.ContainerID, setting)
+		}
+		_ = setting.Close() // the write was seen to succeed
 	}
 	return types.PrintResult(c.PrevResult, c.CNIVersion)
 }
@@ -65,8 +70,8 @@ func (c *config) needsAddress(request cni.Request) bool {
 	return err == nil && namespaces[request.Pod.Namespace] && c.Unanswered != start
 }
 
-// attach returns when a pod may start, with the source ports that it is to use; nil if any. What becomes of a pod that the node does not decide about is judged while there
-// is still time to look at the kernel.
+// attach returns when a pod may start, with the source ports that it is to use; nil if any. What becomes of a pod that the node does not
+// decide about is judged while there is still time to look at the kernel.
 func (c *config) attach(request cni.Request) (*cni.Ports, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
 	defer cancel()

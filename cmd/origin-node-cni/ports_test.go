@@ -28,7 +28,7 @@ func newNamespace(t *testing.T) (path string, read func() string) {
 		path = fmt.Sprintf("/proc/%d/task/%d/ns/net", os.Getpid(), unix.Gettid())
 		ready <- err
 		for range asked {
-			text, err := os.ReadFile(localPorts)
+			text, err := os.ReadFile(cni.LocalPortsFile)
 			answers <- strings.Join(strings.Fields(string(text)), "-") + map[bool]string{true: fmt.Sprint(err)}[err != nil]
 		}
 	}()
@@ -70,9 +70,46 @@ func TestAdd_SetsLocalPorts(t *testing.T) {
 			t.Errorf("code %d, ports %s; want 2048-2559", code, read())
 		}
 	}
-	own, err := os.ReadFile(localPorts)
+	own, err := os.ReadFile(cni.LocalPortsFile)
 	if err != nil || strings.HasPrefix(string(own), "2048") {
 		t.Errorf("the plugin's own namespace has the ports %s, err %v", own, err)
+	}
+}
+
+// TestAdd_PassesLocalPorts: the node can give the pod more ports as long as its network namespace is there, which an open file does not
+// keep. Of a pod that shares nothing is passed.
+func TestAdd_PassesLocalPorts(t *testing.T) {
+	path, read := newNamespace(t)
+	r := newRuntime(t, "1.0.0", "")
+	r.pod.NetNS = path
+	n := withPorts(&cni.Ports{First: 2048, Last: 2559})
+	r.answeredBy(n)
+	if code := r.add(); code != 0 || len(n.settings) != 1 {
+		t.Fatalf("code %d, passed %v", code, n.settings)
+	}
+	setting := n.settings[r.pod.ContainerID]
+	if _, err := setting.WriteAt([]byte("2048 3071"), 0); err != nil || read() != "2048-3071" {
+		t.Errorf("err %v, ports %s", err, read())
+	}
+	shared := withPorts(&cni.Ports{First: 61440, Last: 65535, Shared: true})
+	r = newRuntime(t, "1.0.0", "")
+	r.pod.NetNS = path
+	r.answeredBy(shared)
+	if code := r.add(); code != 0 || read() != "61440-65535" || len(shared.settings) != 0 {
+		t.Errorf("code %d, ports %s, passed %v", code, read(), shared.settings)
+	}
+}
+
+// TestAdd_NodeTakesNoLocalPorts: a pod starts, whatever the node answers about its setting.
+func TestAdd_NodeTakesNoLocalPorts(t *testing.T) {
+	path, read := newNamespace(t)
+	r := newRuntime(t, "1.0.0", "")
+	r.pod.NetNS = path
+	n := withPorts(&cni.Ports{First: 2048, Last: 2559})
+	n.err = errors.New("no")
+	r.answeredBy(n)
+	if code := r.add(); code != 0 || read() != "2048-2559" {
+		t.Errorf("code %d, ports %s", code, read())
 	}
 }
 

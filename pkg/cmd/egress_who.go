@@ -257,7 +257,7 @@ func (o *whoOptions) fromNode(ctx context.Context, s status.Snapshot) (whoAnswer
 
 // byServices returns what a node knows of a pod that is not its own: what Services tell of its address.
 func byServices(s status.Snapshot, b kernel.Block) portblocks.Assignment {
-	a := portblocks.Assignment{Pod: portblocks.Pod{IP: b.Pod}, EgressIP: b.EgressIP, Ports: b.Ports}
+	a := portblocks.Assignment{Pod: portblocks.Pod{IP: b.Pod}, EgressIP: b.EgressIP, Ports: b.Ports, Second: b.Second}
 	for i, e := range explainers(s) {
 		for _, endpoint := range e.Endpoints(b.Pod) {
 			a.Pod.Namespace, a.Pod.Name, a.Node = endpoint.Pod.Namespace, endpoint.Pod.Name, endpoint.Node

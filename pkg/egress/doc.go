@@ -30,6 +30,7 @@
 //	interfaces, Leases, other nodes ────┴─► steerer ─► which node has which egress IP, for each sync
 //	Nodes with a label, grants, keys ─► poolNode ─► pool.Runner, which puts egress IPs on this node
 //	pods that start, Leases of claims, other nodes ─► sourcePorts ─► which pod has which source ports, for each sync
+//	tracked flows ─► sourcePorts.watchFull, every 5 s if there are enough ─► a second block, and the pod's ip_local_port_range
 //
 //	cluster.State ─► plan.Build ─► status, for 'openshift egress'
 //
@@ -48,8 +49,8 @@
 // has the whole plan written, as if nothing had been.
 //
 // No lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock that has readers of
-// [Extension.Usage] wait for each other. Locks are taken in this order: poolNode, steerer, sourcePorts, cluster.State. Questions of people and of
-// metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
+// [Extension.Usage] wait for each other. Locks are taken in this order: poolNode, steerer, sourcePorts, fullBlocks, cluster.State. Questions of people
+// and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
 //
 // # Behaviour
 //

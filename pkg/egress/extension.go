@@ -145,7 +145,7 @@ func New(ctx context.Context, config Config) *Extension {
 	}
 	e.sourcePorts = newSourcePorts(e)
 	e.attacher = attach.New(klog.NewContext(ctx, e.logger), config.Attaching, e.state, attach.Node{
-		Assign: e.sourcePorts.assigns(), Recorded: e.sourcePorts.recorded, Follow: e.sourcePorts.follow,
+		Assign: e.sourcePorts.assigns(), Recorded: e.sourcePorts.recorded, Follow: e.sourcePorts.follow, TakeLocalPorts: e.sourcePorts.takesLocalPorts(),
 		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
 		Via:     func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
 		Event:   func(reason plan.Reason, note string) { e.events.Tell(reason, note) },

@@ -49,9 +49,11 @@ func (s *sourcePorts) follow(all []attachments.Attachment) {
 	for id, a := range pods {
 		if _, known := s.pods[id]; !known && !s.keeper.Knows(id) {
 			s.keeper.Restore(id, sortedIPs(a.Ports, assignedIP), a.BlockSize, givenOf(a))
+			s.restoreSecond(a)
 		}
 	}
 	s.pods = pods
+	s.full.keep(pods)
 	s.generation++
 	s.wakeUp()
 }
@@ -176,8 +178,8 @@ func (s *sourcePorts) reconcile(ctx context.Context) {
 	}
 	s.record(ctx, attachments.Attachment{}, nil, nil) // what there was before
 	for _, lost := range s.keeper.Lost() {
-		s.logger.Error(nil, "A pod has lost its block of source ports, because another node has claimed it: this node's Node was deleted, or somebody has changed the Lease. The pod shares ports from now on",
-			"container", lost.ID, "egressIP", lost.EgressIP, "ports", lost.Ports, "lease", portblocks.LeaseName(lost.EgressIP))
+		s.logger.Error(nil, "A pod has lost a block of source ports, because another node has claimed it: this node's Node was deleted, or somebody has changed the Lease. Unless it has another one, the pod shares ports from now on",
+			"container", portblocks.First(lost.ID), "egressIP", lost.EgressIP, "ports", lost.Ports, "lease", portblocks.LeaseName(lost.EgressIP))
 	}
 	for _, a := range s.all() {
 		var err error
@@ -221,15 +223,17 @@ func (s *sourcePorts) reconcilePod(ctx context.Context, a attachments.Attachment
 	}
 	s.keeper.Change(a.ContainerID, sortedIPs(bindings, boundIP))
 	given, _ := s.keeper.Of(a.ContainerID)
-	ports := portsFor(a.Ports, bindings, given, time.Now())
+	firsts, seconds := apart(a.Ports)
+	ports := portsFor(firsts, bindings, given, time.Now())
+	ports = append(ports, s.secondsFor(a, seconds, ports, bindings)...)
 	if slices.Equal(ports, a.Ports) {
 		return nil
 	}
 	s.record(ctx, a, a.Ports, ports)
-	for i, p := range a.Ports {
-		if !p.Shared && ports[i].Shared {
+	for _, p := range a.Ports {
+		if !p.Shared && !slices.Contains(ports, p) {
 			s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
-				"the source ports %d-%d of %s are not this pod's alone any more: another node has claimed them. It shares ports with others, so an address and a port do not name it", p.First, p.Last, p.EgressIP))
+				"the source ports %d-%d of %s are not this pod's alone any more: another node has claimed them. If it has no others of its own, it shares ports, so an address and a port do not name it", p.First, p.Last, p.EgressIP))
 		}
 	}
 	err := s.setPorts(a.ContainerID, ports, a.BlockSize)

@@ -173,6 +173,6 @@ func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, befo
 func (s *sourcePorts) assignment(a attachments.Attachment, p attachments.Ports) portblocks.Assignment {
 	return portblocks.Assignment{
 		Pod: portblocks.Pod{Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: uidOf(a), IP: p.IP}, Service: p.Service, EgressIP: p.EgressIP,
-		Ports: kernel.Ports{First: p.First, Last: p.Last}, Shared: p.Shared, Node: s.node, Since: p.Since,
+		Ports: kernel.Ports{First: p.First, Last: p.Last}, Shared: p.Shared, Second: p.Second, Node: s.node, Since: p.Since,
 	}
 }

@@ -13,6 +13,10 @@ var (
 		"Blocks of source ports of the egress IP, by egress IP and state: used (pods of this node have them), spare (this node keeps them for pods to come), quiet (pods of this node had them, and nobody gets them for 5 minutes), others (other nodes have claimed them) or free (those of the configured size). No series where egress-snat-port-blocks is off.", "egress_ip", "state")
 	portSharingDesc = tell.Metrics.GaugeDesc("port_sharing_pods",
 		"Pods of this node that share source ports of the egress IP with others, although they were to have a block: there was none when they started. No series where egress-snat-port-blocks is off.", "egress_ip")
+	portBlockUsageDesc = tell.Metrics.GaugeDesc("port_block_usage_ratio",
+		"Share of its own source ports of the egress IP that the fullest pod of this node has in use towards its busiest destination (address, port and protocol). At 0.75 it gets a second block, if there is one; at 1 it cannot connect there any more. 0 as long as this node tracks fewer flows than would fill a block. No series where egress-snat-port-blocks is off.", "egress_ip")
+	secondBlocksDesc = tell.Metrics.GaugeDesc("port_second_blocks",
+		"Pods of this node that have a second block of source ports of the egress IP. No series where egress-snat-port-blocks is off.", "egress_ip")
 	portClashes = tell.Metrics.Gauge("port_block_clashes",
 		"Pairs of pods that nodes say to have the same source port of an egress IP. Always 0 unless this program has a fault, or somebody has changed a Lease. By IP family.", "ip_family")
 	unrecordedPorts = tell.Metrics.Counter("port_records_failed_total",
@@ -24,12 +28,14 @@ func (s *sourcePorts) collect(gauge func(desc *metrics.Desc, value float64, labe
 	if s == nil || s.size == 0 {
 		return
 	}
-	sharing := s.sharing()
+	sharing, usage, seconds := s.sharing(), s.full.lastUsage(), s.secondBlocks()
 	for ip, n := range s.keeper.Numbers(s.size) {
 		for state, count := range map[string]int{"used": n.Own - n.Spare - n.Quiet, "spare": n.Spare, "quiet": n.Quiet, "others": n.Claimed - n.Own, "free": n.Free} {
 			gauge(portBlocksDesc, float64(count), ip.String(), state)
 		}
 		gauge(portSharingDesc, float64(sharing[ip]), ip.String())
+		gauge(portBlockUsageDesc, usage[ip], ip.String())
+		gauge(secondBlocksDesc, float64(seconds[ip]), ip.String())
 	}
 }
 

@@ -34,7 +34,7 @@ type steeringCollector struct {
 }
 
 func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc, portBlocksDesc, portSharingDesc} {
+	for _, desc := range []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc, portBlocksDesc, portSharingDesc, portBlockUsageDesc, secondBlocksDesc} {
 		descs <- desc
 	}
 }

@@ -26,6 +26,7 @@ const (
 	portsUnrecorded plan.Reason = "EgressPortsNotRecorded"
 	portBlockClash  plan.Reason = "EgressPortBlockClash"
 	invalidBlock    plan.Reason = "InvalidEgressPortBlock"
+	portBlockFull   plan.Reason = "EgressPortBlockFull"
 )
 
 // sourcePorts gives this node's pods blocks of source ports of their egress IPs, and knows those of other nodes' pods. Its methods may be
@@ -63,6 +64,8 @@ type sourcePorts struct {
 	followed      bool
 	// recording are those whose ports are being written down, each with what is closed then.
 	recording map[string]chan struct{}
+	// full is about pods whose blocks are in use.
+	full fullBlocks
 	// others are what other nodes say; generation grows when something of it may count otherwise.
 	others     *portblocks.Map
 	generation uint64
@@ -117,6 +120,7 @@ func offlinePorts(size int, state *cluster.State) *sourcePorts {
 		keeper: portblocks.NewKeeper(portblocks.Config{NodeName: state.Config.NodeName}), changed: func() {},
 		wake: make(chan struct{}, 1), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
 		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]blocksOf{}, homes: map[v1.IPFamily]podHomes{}, late: map[string]bool{}, clashing: map[string]bool{},
+		full: newFullBlocks(),
 	}
 }
 
@@ -136,6 +140,9 @@ func (s *sourcePorts) run(ctx context.Context, running *sync.WaitGroup, client k
 			s.reconcile(ctx)
 		}
 	})
+	if s.size > 0 {
+		running.Go(func() { s.watchFull(ctx) })
+	}
 }
 
 func (s *sourcePorts) wakeUp() {

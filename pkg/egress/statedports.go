@@ -170,14 +170,19 @@ func (s *sourcePorts) own() ownPorts {
 // ownBlocks returns the blocks that pods of this node have, of the egress IPs that they leave from, sorted. The lock must be held.
 func (s *sourcePorts) ownBlocks() (list []portblocks.Stated) {
 	for id, a := range s.pods {
-		given, _ := s.keeper.Of(id)
+		first, _ := s.keeper.Of(id)
+		second, _ := s.keeper.Of(portblocks.Second(id))
 		for _, p := range a.Ports {
+			given := first
+			if p.Second {
+				given = second
+			}
 			bound := func(b plan.Binding) bool { return b.EgressIP == p.EgressIP }
 			if p.Shared || !slices.Contains(given.Of, p.EgressIP) || !slices.ContainsFunc(s.state.BindingsOf(p.IP), bound) {
 				continue
 			}
 			list = append(list, portblocks.Stated{
-				Block: kernel.Block{Pod: p.IP, EgressIP: p.EgressIP, Ports: kernel.Ports{First: p.First, Last: p.Last}}, Node: s.node, Since: p.Since,
+				Block: kernel.Block{Pod: p.IP, EgressIP: p.EgressIP, Ports: kernel.Ports{First: p.First, Last: p.Last}, Second: p.Second}, Node: s.node, Since: p.Since,
 			})
 		}
 	}

@@ -57,6 +57,9 @@ func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }
 type Block struct {
 	Pod, EgressIP netip.Addr
 	Ports         Ports
+	// Second: the pod has another block of the egress IP, its first, which was full towards some destination. What leaves from neither
+	// block's ports gets one of the second.
+	Second bool `json:"Second,omitempty"`
 }
 
 // CompareBlocks is the order of [Steering.Blocks].

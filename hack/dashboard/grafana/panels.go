@@ -91,6 +91,12 @@ var rows = []row{
 		{title: "Pods that share source ports", kind: graph, unit: plain, warn: 1, queries: []query{
 			{`sum by (egress_ip) (egress_snat_port_sharing_pods)`, "{{egress_ip}}"},
 		}},
+		{title: "Source ports of the fullest pod", unit: "percentunit", warn: 0.75, bad: 0.95, note: "Towards its busiest destination.", queries: []query{
+			{`max by (egress_ip) (egress_snat_port_block_usage_ratio)`, "{{egress_ip}}"},
+		}},
+		{title: "Pods with a second block", kind: graph, unit: plain, queries: []query{
+			{`sum by (egress_ip) (egress_snat_port_second_blocks)`, "{{egress_ip}}"},
+		}},
 		{title: "Source ports not in order", kind: bars, unit: plain, warn: 1, queries: []query{
 			{`max by (ip_family) (egress_snat_port_block_clashes)`, "clashes, {{ip_family}}"},
 			{`sum by (instance) (increase(egress_snat_port_records_failed_total[$__rate_interval]))`, "{{instance}}, not written down"},

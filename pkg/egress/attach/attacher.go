@@ -201,7 +201,7 @@ func (a *Attacher) decide(ctx context.Context, id string, ips []netip.Addr, look
 		for _, b := range a.state.BindingsOf(ip) {
 			binding := cni.Binding{IP: b.Pod, Protocol: string(b.Protocol), EgressIP: b.EgressIP, Service: b.Service.String(), Via: a.node.Via(b.EgressIP)}
 			for _, p := range attachment.Ports {
-				if p.IP == b.Pod && p.EgressIP == b.EgressIP {
+				if p.IP == b.Pod && p.EgressIP == b.EgressIP && !p.Second {
 					binding.Ports = &cni.Ports{First: p.First, Last: p.Last, Shared: p.Shared}
 				}
 			}

@@ -61,6 +61,9 @@ type Node struct {
 	// Recorded returns when it is written down which ports a pod has that Assign has returned, or ctx ends: that goes on while they are
 	// written into the kernel. A pod does not wait for long for what cannot be written down. Nil: nobody does.
 	Recorded func(ctx context.Context, containerID string)
+	// TakeLocalPorts takes the setting of source ports in the network namespace of a pod with ports of its own, open for reading and writing;
+	// the file is its own then, also after an error. Nil: nobody needs it.
+	TakeLocalPorts func(containerID string, file *os.File) error
 	// Follow is told of all attachments, after each change. It must not block. Nil: nobody has to be.
 	Follow func(all []attachments.Attachment)
 	// Attached returns when it is known behind which interface a pod is that the plugin has told of.

@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -39,6 +40,14 @@ func (a *Attacher) SetPorts(id string, ports []attachments.Ports, blockSize int)
 	}
 	a.follow()
 	return err
+}
+
+// TakeLocalPorts is part of [cni.Node].
+func (a *Attacher) TakeLocalPorts(containerID string, file *os.File) error {
+	if a.node.TakeLocalPorts == nil {
+		return file.Close()
+	}
+	return a.node.TakeLocalPorts(containerID, file)
 }
 
 // SetRecorded notes that it is written down that a pod has its source ports no more.

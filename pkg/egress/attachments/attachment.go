@@ -64,14 +64,22 @@ type Ports struct {
 	First   uint16 `json:"first"`
 	Last    uint16 `json:"last"`
 	// Shared: other pods have them, too.
-	Shared bool      `json:"shared,omitempty"`
+	Shared bool `json:"shared,omitempty"`
+	// Second: the pod has them besides others of the egress IP, which are its own, too.
+	Second bool      `json:"second,omitempty"`
 	Since  time.Time `json:"since"`
 }
 
-// Block returns the source ports that a pod has alone, and of which egress IPs: the same of all of them. There are none if it shares.
-func (a Attachment) Block() (first, last uint16, of []netip.Addr) {
+// Block returns the source ports that a pod has alone, and of which egress IPs: the same of all of them. There are none if it shares. What
+// it has besides is in SecondBlock.
+func (a Attachment) Block() (first, last uint16, of []netip.Addr) { return a.block(false) }
+
+// SecondBlock returns what Block does, for the ports that a pod has besides.
+func (a Attachment) SecondBlock() (first, last uint16, of []netip.Addr) { return a.block(true) }
+
+func (a Attachment) block(second bool) (first, last uint16, of []netip.Addr) {
 	for _, p := range a.Ports {
-		if !p.Shared {
+		if !p.Shared && p.Second == second {
 			first, last, of = p.First, p.Last, append(of, p.EgressIP)
 		}
 	}

@@ -11,13 +11,19 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/socket"
 )
 
 // Client asks the node that listens on a socket. An error that is no [*Failure] means that no node answered; it is
 // [ErrHangs] if one took the request.
-type Client struct{ http http.Client }
+type Client struct {
+	path string
+	http http.Client
+}
 
 // answerTime is how long a node may take at least to say that it does not decide, unless that is more than half of the
 // time that there is.
@@ -31,7 +37,7 @@ func NewClient(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}
-	return &Client{http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	return &Client{path, http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
 }
 
 // Attach says that a pod is about to run, and returns what was decided for it. The request's deadline is a little before
@@ -43,6 +49,20 @@ func (c *Client) Attach(ctx context.Context, request Request) (decision Decision
 	}
 	err = c.ask(ctx, http.MethodPost, attachmentsPath, request, &decision)
 	return decision, err
+}
+
+// PassLocalPorts passes the node the setting of source ports in a pod's network namespace, open for reading and writing, so that it can
+// give the pod more of them later. The file stays the caller's. A node that does not know the request answers with an error.
+func (c *Client) PassLocalPorts(ctx context.Context, containerID string, file *os.File) error {
+	passing := NewClient(c.path)
+	passing.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", c.path)
+		if err != nil {
+			return nil, err
+		}
+		return socket.Passing(conn.(*net.UnixConn), file), nil
+	}
+	return passing.ask(ctx, http.MethodPut, attachmentsPath+"/"+url.PathEscape(containerID)+localPortsPath, nil, nil)
 }
 
 // Detach says that a pod has given its addresses back.

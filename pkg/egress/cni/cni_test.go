@@ -29,6 +29,12 @@ type standIn struct {
 	err      error
 	detached []string
 	valid    []string
+	taken    []*os.File
+}
+
+func (n *standIn) TakeLocalPorts(id string, file *os.File) error {
+	n.taken = append(n.taken, file)
+	return n.err
 }
 
 func (n *standIn) Attach(ctx context.Context, a attachments.Attachment) (Decision, error) {

@@ -11,6 +11,7 @@ import (
 
 const (
 	attachmentsPath = "/v1/attachments"
+	localPortsPath  = "/local-ports" // behind an attachment's
 	gcPath          = "/v1/gc"
 	readyPath       = "/v1/ready"
 

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -31,6 +32,9 @@ type Node interface {
 	// Attach takes an attachment, and returns what became of it when a sync that began later has written it in
 	// both IP families.
 	Attach(ctx context.Context, a attachments.Attachment) (Decision, error)
+	// TakeLocalPorts takes the setting of source ports in the network namespace of an attachment's pod, open for reading and writing. The
+	// file is the Node's then, also after an error.
+	TakeLocalPorts(containerID string, file *os.File) error
 	// Detach returns when nothing in the kernel is for an attachment any more. One that is unknown is none.
 	Detach(ctx context.Context, containerID string) error
 	// Check returns what was decided for an attachment if the kernel holds it.
@@ -65,7 +69,7 @@ func Serve(ctx context.Context, path string, node Node, errorLog *log.Logger, li
 	}
 	server.SetKeepAlivesEnabled(false)
 	ended := context.AfterFunc(ctx, func() { _ = end() })
-	err = server.Serve(listener)
+	err = server.Serve(socket.WithFiles(listener))
 	if ended() { // not by ctx
 		return errors.Join(fmt.Errorf("serving on %s: %w", path, err), end(), server.Close())
 	}
@@ -116,6 +120,14 @@ func handler(node Node) http.Handler {
 	mux.HandleFunc("GET "+attachmentsPath+"/{id}", forContainer(func(w http.ResponseWriter, r *http.Request, id string) {
 		decision, err := node.Check(r.Context(), id)
 		answer(w, decision, err)
+	}))
+	mux.HandleFunc("PUT "+attachmentsPath+"/{id}"+localPortsPath, forContainer(func(w http.ResponseWriter, r *http.Request, id string) {
+		file := socket.TakeFile(r.Context())
+		if err := validateLocalPorts(file); err != nil {
+			fail(w, &Failure{Reason: Invalid, Message: err.Error()})
+			return
+		}
+		answer(w, nil, node.TakeLocalPorts(id, file))
 	}))
 	mux.HandleFunc("POST "+gcPath, func(w http.ResponseWriter, r *http.Request) {
 		at := time.Now()

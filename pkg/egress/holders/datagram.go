@@ -25,7 +25,7 @@ import (
 //	node                      1 byte, its length, and the name
 //	addresses                 each 1 byte, 4 or 6, the address, and the epoch as a varint; or
 //	blocks                    each 1 byte, 4 or 6, the pod's address, the egress IP, the first port in 2 bytes, and the binary logarithm
-//	                          of the number of ports in 1 byte
+//	                          of the number of ports in 1 byte, and 16 more if it is the pod's second block
 //	signature                 32 bytes: HMAC-SHA256 of everything in front of it
 type datagram struct {
 	about topic
@@ -96,10 +96,17 @@ func (d datagram) encode(keys Keys) []byte {
 	}
 	for _, block := range d.blocks {
 		b = append(append(append(b, familyOf(block.Pod)), block.Pod.AsSlice()...), block.EgressIP.AsSlice()...)
-		b = append(binary.BigEndian.AppendUint16(b, block.Ports.First), byte(bits.Len16(block.Ports.Last-block.Ports.First)))
+		size := byte(bits.Len16(block.Ports.Last - block.Ports.First))
+		if block.Second {
+			size |= secondBlock
+		}
+		b = append(binary.BigEndian.AppendUint16(b, block.Ports.First), size)
 	}
 	return keys.sign(b)
 }
+
+// secondBlock is added to the size of a pod's second block.
+const secondBlock = 16
 
 func familyOf(ip netip.Addr) byte {
 	if ip.Is4() {
@@ -183,7 +190,9 @@ func decodeBlocks(b []byte) (list []kernel.Block, err error) {
 		egressIP, _ := netip.AddrFromSlice(b[1+length : 1+2*length])
 		b = b[1+2*length:]
 		first, size := binary.BigEndian.Uint16(b), b[2]
-		block := kernel.Block{Pod: pod, EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 1<<(size%16) - 1}}
+		second := size&secondBlock != 0
+		size &^= secondBlock
+		block := kernel.Block{Pod: pod, EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 1<<(size%16) - 1}, Second: second}
 		if size >= 16 || first%(1<<size) != 0 || pod.Is4In6() || egressIP.Is4In6() {
 			return nil, errUnreadable
 		}

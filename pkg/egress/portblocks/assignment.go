@@ -25,6 +25,8 @@ type Assignment struct {
 	// Ports are the pod's own block, or, if Shared, those that all pods without a block have in common.
 	Ports  kernel.Ports `json:"ports"`
 	Shared bool         `json:"shared,omitempty"`
+	// Second: they are the pod's second block, which it got because its first was full towards some destination.
+	Second bool `json:"second,omitempty"`
 	// Node is the pod's.
 	Node  string    `json:"node"`
 	Since time.Time `json:"since"`

@@ -84,6 +84,7 @@ type Book struct {
 // Lost is a block of an egress IP that a running pod had and has not any more: another node has claimed it, after this node's Node was
 // deleted, or somebody has changed the Lease.
 type Lost struct {
+	// ID is the pod's, or [Second] of it.
 	ID       string
 	EgressIP netip.Addr
 	Ports    kernel.Ports
@@ -116,8 +117,8 @@ type tenant struct {
 	id   string
 	ips  []netip.Addr
 	size int
-	// ports are its block's; zero if it has none.
-	ports kernel.Ports
+	// ports are its block's; zero if it has none. near are those that it is to lie beside, if possible; zero for any.
+	ports, near kernel.Ports
 	// has are the egress IPs of which it has the block alone, asks those of which it is to get it.
 	has, asks map[netip.Addr]bool
 	decided   bool
@@ -321,7 +322,10 @@ func (b *Book) choose(t *tenant, now time.Time) {
 	if b.reachable {
 		of = unclaimed
 	}
-	ports, _ := b.best(t.ips, t.size, of, now)
+	ports := b.beside(t, of, now)
+	if isNone(ports) {
+		ports, _ = b.best(t.ips, t.size, of, now)
+	}
 	if isNone(ports) {
 		t.decided = true
 		return

@@ -11,6 +11,11 @@
 // A pod has one block, which is the same ports of all of its egress IPs, of both IP families, because it has one
 // net.ipv4.ip_local_port_range. Where that cannot be had it shares, for its life: the ports of a running pod do not change.
 //
+// A pod with nearly all of its block in use towards one destination gets a second block of the same size, once (RFC 6888 allows it). The
+// book has that as another pod's, under the ID [Second]. It lies behind the first or in front of it, if possible: then both are one range,
+// and the pod's ports inside are those outside. If not, it is any free one: the pod's range grows beside its first block ([Widened]), and
+// source NAT translates what is outside of both blocks into the second. Inside, other pods' numbers do not matter.
+//
 // # Who gives blocks
 //
 // Nodes claim blocks in the API, in one Lease for each egress IP:

@@ -145,11 +145,19 @@ func (k *Keeper) Assign(ctx context.Context, id string, ips []netip.Addr, size i
 
 // Change says that a pod leaves from these egress IPs now.
 func (k *Keeper) Change(id string, ips []netip.Addr) {
-	k.do(func(b *Book, now time.Time) { b.Change(id, ips, now) })
+	k.do(func(b *Book, now time.Time) {
+		b.Change(id, ips, now)
+		b.Change(Second(id), ips, now)
+	})
 }
 
 // Release says that a pod has ended.
-func (k *Keeper) Release(id string) { k.do(func(b *Book, now time.Time) { b.Remove(id, now) }) }
+func (k *Keeper) Release(id string) {
+	k.do(func(b *Book, now time.Time) {
+		b.Remove(id, now)
+		b.Remove(Second(id), now)
+	})
+}
 
 // Of returns what a pod has, if that is decided.
 func (k *Keeper) Of(id string) (Given, bool) {

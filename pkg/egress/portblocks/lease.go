@@ -109,11 +109,12 @@ func FormatAssigned(assignments []Assignment) string {
 		EgressIP netip.Addr   `json:"egressIP"`
 		Ports    kernel.Ports `json:"ports"`
 		Shared   bool         `json:"shared,omitempty"`
+		Second   bool         `json:"second,omitempty"`
 		Node     string       `json:"node"`
 	}
 	list := make([]assigned, len(assignments))
 	for i, a := range assignments {
-		list[i] = assigned{a.Pod, a.Service, a.EgressIP, a.Ports, a.Shared, a.Node}
+		list[i] = assigned{a.Pod, a.Service, a.EgressIP, a.Ports, a.Shared, a.Second, a.Node}
 	}
 	text, _ := json.Marshal(list) // all of it has a form in JSON
 	return string(text)
@@ -130,6 +131,7 @@ func WithoutNames(text string) string {
 		EgressIP netip.Addr   `json:"egressIP"`
 		Ports    kernel.Ports `json:"ports"`
 		Shared   bool         `json:"shared,omitempty"`
+		Second   bool         `json:"second,omitempty"`
 	}
 	if json.Unmarshal([]byte(text), &list) != nil {
 		return text
@@ -155,7 +157,7 @@ func ParseBlocks(text string) (blocks []kernel.Block, err error) {
 		if a.Shared {
 			continue
 		}
-		block := kernel.Block{Pod: a.Pod.IP, EgressIP: a.EgressIP, Ports: a.Ports}
+		block := kernel.Block{Pod: a.Pod.IP, EgressIP: a.EgressIP, Ports: a.Ports, Second: a.Second}
 		if err := ValidateBlock(block); err != nil {
 			errs = append(errs, err)
 			continue

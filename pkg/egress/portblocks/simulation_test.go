@@ -37,6 +37,7 @@ type simulation struct {
 	// history is what happened, for people.
 	history        []string
 	given, shared  int
+	seconds        int
 	longestWait    time.Duration
 	takenOver, cut int
 }
@@ -369,8 +370,10 @@ func (s *simulation) happen() {
 		s.note("%s: its Node is deleted", n.name)
 		s.setExists(n, false)
 		s.run(s.between(0, 3*Quiet))
-	case what < 95:
+	case what < 93:
 		s.changePod(n)
+	case what < 96:
+		s.fillPod(n)
 	default:
 		s.run(s.between(0, 2*Quiet))
 	}
@@ -483,11 +486,35 @@ func (s *simulation) aPod(n *simulatedNode) *simulatedPod {
 func (s *simulation) endPod(n *simulatedNode) {
 	if p := s.aPod(n); p != nil {
 		s.note("%s: %s ends", n.name, p.id)
-		s.noteEnd(p)
-		p.ended = s.now
-		n.Remove(p.id, s.now)
+		for _, id := range []string{First(p.id), Second(First(p.id))} {
+			if p := n.pods[id]; p != nil {
+				s.noteEnd(p)
+				p.ended = s.now
+			}
+			n.Remove(id, s.now)
+		}
 		s.step(n)
 	}
+}
+
+// fillPod has a pod get a second block, if it has none. The Book has that as another pod's.
+func (s *simulation) fillPod(n *simulatedNode) {
+	p := s.aPod(n)
+	if p == nil || First(p.id) != p.id || len(p.given.Of) == 0 {
+		return
+	}
+	id := Second(p.id)
+	if before := n.pods[id]; before != nil && (!before.runs || len(before.given.Of) > 0) {
+		return
+	}
+	s.note("%s: %s is full", n.name, p.id)
+	n.AddSecond(p.id, s.now)
+	if n.tenants[id] == nil {
+		return // it has lost its first one a moment ago
+	}
+	s.seconds++
+	n.pods[id] = &simulatedPod{id: id, ips: p.given.Of, size: sizeOf(p.given.Ports), asked: s.now}
+	s.step(n)
 }
 
 // changePod has a pod leave from other egress IPs.
@@ -520,7 +547,7 @@ func TestBook_NeverTwoPodsWithAPort(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var given, shared, takenOver, cut int
+	var given, shared, seconds, takenOver, cut int
 	for seed := range uint64(histories) {
 		s := newSimulation(t, first+seed)
 		for range 60 {
@@ -531,10 +558,10 @@ func TestBook_NeverTwoPodsWithAPort(t *testing.T) {
 		if s.longestWait > Patience {
 			s.fail("a pod waited for %s", s.longestWait)
 		}
-		given, shared, takenOver, cut = given+s.given, shared+s.shared, takenOver+s.takenOver, cut+s.cut
+		given, shared, seconds, takenOver, cut = given+s.given, shared+s.shared, seconds+s.seconds, takenOver+s.takenOver, cut+s.cut
 	}
-	t.Logf("%d histories: %d pods got a block, %d shared, %d claims were taken over, %d times a node was cut off or reached again", histories, given, shared, takenOver, cut)
-	if given == 0 || shared == 0 || takenOver == 0 || cut == 0 {
+	t.Logf("%d histories: %d pods got a block, %d shared, %d were full, %d claims were taken over, %d times a node was cut off or reached again", histories, given, shared, seconds, takenOver, cut)
+	if given == 0 || shared == 0 || seconds == 0 || takenOver == 0 || cut == 0 {
 		t.Error("the histories do not have what they are for")
 	}
 }

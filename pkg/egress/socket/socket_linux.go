@@ -97,6 +97,9 @@ type peerKey struct{}
 
 // ConnContext is for an http.Server: it notes who has connected. What cannot be found out is not noted, which lets nobody in.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	if files, ok := conn.(*filesConn); ok {
+		ctx, conn = context.WithValue(ctx, filesKey{}, files), files.UnixConn
+	}
 	if unixConn, ok := conn.(*net.UnixConn); ok {
 		if uid, err := peer(unixConn); err == nil {
 			return WithPeer(ctx, uid)

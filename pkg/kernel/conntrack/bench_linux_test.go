@@ -182,6 +182,26 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
+// BenchmarkBusiest counts the source ports in use of all pods, which have 100,000 flows.
+func BenchmarkBusiest(b *testing.B) {
+	node, _ := benchNode(b)
+	pods, table := map[netip.Addr]bool{}, NewTable(kernel.IPv4)
+	for i := range benchPods {
+		pods[benchPod(i)] = true
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		on(b, node, func() error {
+			busiest, err := table.Busiest(b.Context(), pods)
+			if err == nil && len(busiest) != benchPods {
+				err = fmt.Errorf("counted %d pods", len(busiest))
+			}
+			return err
+		})
+	}
+	table.Close()
+}
+
 // BenchmarkSelector_Judge is the judgement of one flow that is right.
 func BenchmarkSelector_Judge(b *testing.B) {
 	after, _ := benchPlan(0)

@@ -65,7 +65,7 @@
 //
 // # The table
 //
-// [Delete] and [Count] go through the table once, in the network namespace of the calling
+// [Delete], [Count] and [Table.Busiest] go through the table once, in the network namespace of the calling
 // thread, and keep nothing of it but what they delete. A look at all flows costs little more
 // than the kernel's telling them (message.go decodes without allocating). The flows of a
 // few IPv4 pods the kernel selects itself, which costs a seventh of that for each; of IPv6

@@ -133,14 +133,22 @@ func (c *counter) usage() map[netip.Addr]Usage {
 	result := make(map[netip.Addr]Usage, len(c.of))
 	for egressIP, uses := range c.of {
 		u := Usage{Flows: uses.flows, Sent: uses.sent, Received: uses.received, New: uses.fresh}
-		for d, n := range uses.destinations {
-			if n > u.Ports || n == u.Ports && d.compare(destination{u.Protocol, u.Busiest}) < 0 {
-				u.Busiest, u.Protocol, u.Ports = d.to, d.protocol, n
-			}
-		}
+		var to destination
+		to, u.Ports = uses.busiest()
+		u.Busiest, u.Protocol = to.to, to.protocol
 		result[egressIP] = u
 	}
 	return result
+}
+
+// busiest returns the destination that most flows go to, and how many.
+func (c *count) busiest() (to destination, flows int) {
+	for d, n := range c.destinations {
+		if n > flows || n == flows && d.compare(to) < 0 {
+			to, flows = d, n
+		}
+	}
+	return to, flows
 }
 
 func (d destination) compare(o destination) int {

@@ -31,8 +31,8 @@ type Set struct {
 	// Chains, for a map: the value is a verdict, to go to the chain that [ChainOf] names so. For each rule, and each element of
 	// such maps, that is added, the kernel follows all elements of all such maps of the table.
 	Chains string
-	// PortChains, for a map with Chains: the chain is the one that [ChainOfPorts] names for Key.Ports, which is no part of the kernel's key. So
-	// there is one element for the rest of a key, and it has no value here.
+	// PortChains, for a map with Chains: the chain is the one that [ChainOfPorts] names for Key.Ports and Key.Second, which are no part of the
+	// kernel's key. So there is one element for the rest of a key, and it has no value here.
 	PortChains bool
 	// ClassIDs, for a map: the value is what [ClassID] returns.
 	ClassIDs bool
@@ -68,8 +68,9 @@ type Key struct {
 	Other netip.Addr
 	// Port is that of a set of ports.
 	Port uint16
-	// Ports are those of a set of port ranges, or of a map whose chains are named for ports.
-	Ports kernel.Ports
+	// Ports are those of a set of port ranges, or of a map whose chains are named for ports. Then Second are those that the chain gives
+	// besides, if any.
+	Ports, Second kernel.Ports
 }
 
 // Elements returns the number of elements in all sets.
@@ -87,14 +88,26 @@ func ChainOf(prefix string, addr netip.Addr) string {
 	return prefix + strings.ReplaceAll(addr.String(), ":", "-")
 }
 
-// ChainOfPorts returns the name of the chain of ports in a row.
-func ChainOfPorts(prefix string, ports kernel.Ports) string { return prefix + ports.String() }
+// ChainOfPorts returns the name of the chain of ports in a row, and of some more in a row if second is not zero.
+func ChainOfPorts(prefix string, ports, second kernel.Ports) string {
+	if second == (kernel.Ports{}) {
+		return prefix + ports.String()
+	}
+	return prefix + ports.String() + portsApart + second.String()
+}
+
+// portsApart is between the ports that a chain is named for.
+const portsApart = "-and-"
 
 // portsOf returns the ports that a chain is named for.
-func portsOf(prefix, chain string) (ports kernel.Ports, ok bool) {
+func portsOf(prefix, chain string) (ports, second kernel.Ports, ok bool) {
 	text, ok := strings.CutPrefix(chain, prefix)
+	text, more, two := strings.Cut(text, portsApart)
 	ports, err := readPorts(text)
-	return ports, ok && err == nil && ChainOfPorts(prefix, ports) == chain
+	if two && err == nil {
+		second, err = readPorts(more)
+	}
+	return ports, second, ok && err == nil && ChainOfPorts(prefix, ports, second) == chain
 }
 
 // readPorts reads ports as [kernel.Ports.String] writes them.
@@ -146,7 +159,7 @@ func (s Set) Text(key Key, value netip.Addr) string {
 	}
 	switch {
 	case s.PortChains:
-		text += " : goto " + ChainOfPorts(s.Chains, key.Ports)
+		text += " : goto " + ChainOfPorts(s.Chains, key.Ports, key.Second)
 	case s.Chains != "":
 		text += " : goto " + ChainOf(s.Chains, value)
 	case s.ClassIDs:

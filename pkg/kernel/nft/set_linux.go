@@ -107,7 +107,7 @@ func (s Set) encode(to []nftables.SetElement, key Key, value netip.Addr) []nftab
 // chainOf is the name of the chain that an element leads to.
 func (s Set) chainOf(key Key, value netip.Addr) string {
 	if s.PortChains {
-		return ChainOfPorts(s.Chains, key.Ports)
+		return ChainOfPorts(s.Chains, key.Ports, key.Second)
 	}
 	return ChainOf(s.Chains, value)
 }
@@ -146,8 +146,8 @@ func (s Set) decode(f Family, element []byte) (key Key, value netip.Addr, ok boo
 	data := attribute(element, unix.NFTA_SET_ELEM_DATA)
 	if s.PortChains {
 		verdict := attribute(data, unix.NFTA_DATA_VERDICT)
-		ports, validPorts := portsOf(s.Chains, word(attribute(verdict, unix.NFTA_VERDICT_CHAIN)))
-		key.Ports = ports
+		ports, second, validPorts := portsOf(s.Chains, word(attribute(verdict, unix.NFTA_VERDICT_CHAIN)))
+		key.Ports, key.Second = ports, second
 		return key, netip.Addr{}, validKey && validPorts && leadsOn(verdict)
 	}
 	if s.PortRange {

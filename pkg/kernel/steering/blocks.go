@@ -49,15 +49,32 @@ func setsOf(c Config) []nft.Set {
 // blockOf is what a pod has ports of.
 type blockOf struct{ pod, egressIP netip.Addr }
 
+// twoPorts are the ports that a pod has of an egress IP: those of its first block, and of its second one, which is zero if it has none.
+type twoPorts struct{ first, second kernel.Ports }
+
+// with returns the ports with those of a block more. Of several first ones, or second ones, which nobody gives, the lowest counts. A block
+// that is alone is the first, whatever it was.
+func (p twoPorts) with(b kernel.Block) twoPorts {
+	none := kernel.Ports{}
+	switch {
+	case p.first == none:
+		p.first = b.Ports
+	case p.second != none:
+	case b.Second:
+		p.second = b.Ports
+	}
+	return p
+}
+
 // blocks are what a content knows of port blocks.
 type blocks struct {
-	// ports are those that source NAT gives: of several blocks of a pod the lowest.
-	ports  map[blockOf]kernel.Ports
+	// ports are those that source NAT gives.
+	ports  map[blockOf]twoPorts
 	shared map[netip.Addr]kernel.Ports
 	// given are the ports in the sets ranges and pod-ranges, by set and by the key without ports. uses counts the bindings for
 	// which ports are there.
-	given map[string]map[nft.Key]kernel.Ports
-	uses  map[kernel.Ports]int
+	given map[string]map[nft.Key]twoPorts
+	uses  map[twoPorts]int
 	// counting are the blocks, and bound how many bindings there are of a pod to an egress IP: without one the block leads nowhere.
 	counting []kernel.Block
 	bound    map[blockOf]int
@@ -69,8 +86,8 @@ type blocks struct {
 
 func newBlocks() blocks {
 	return blocks{
-		ports: map[blockOf]kernel.Ports{}, uses: map[kernel.Ports]int{}, bound: map[blockOf]int{}, closed: map[kernel.Binding]bool{},
-		given: map[string]map[nft.Key]kernel.Ports{rangesMap: {}, podRangesMap: {}},
+		ports: map[blockOf]twoPorts{}, uses: map[twoPorts]int{}, bound: map[blockOf]int{}, closed: map[kernel.Binding]bool{},
+		given: map[string]map[nft.Key]twoPorts{rangesMap: {}, podRangesMap: {}},
 	}
 }
 
@@ -82,14 +99,18 @@ func (c *content) replaceBlocks(edit nft.Edit, steering kernel.Steering) {
 	c.blocks.shared = steering.Shared
 	before := c.blocks.ports
 	c.blocks.counting = withoutOverlaps(steering.Blocks)
-	c.blocks.ports = make(map[blockOf]kernel.Ports, len(c.blocks.counting))
+	c.blocks.ports = make(map[blockOf]twoPorts, len(c.blocks.counting))
 	inward := make(nft.Elements, len(c.blocks.counting))
 	for _, b := range c.blocks.counting {
 		if c.blocks.bound[blockOf{b.Pod, b.EgressIP}] > 0 {
 			inward[nft.Key{Pod: b.EgressIP, Ports: b.Ports}] = b.Pod
 		}
-		if of := (blockOf{b.Pod, b.EgressIP}); c.blocks.ports[of] == (kernel.Ports{}) {
-			c.blocks.ports[of] = b.Ports
+	}
+	for _, second := range []bool{false, true} {
+		for _, b := range c.blocks.counting {
+			if of := (blockOf{b.Pod, b.EgressIP}); b.Second == second {
+				c.blocks.ports[of] = c.blocks.ports[of].with(b)
+			}
 		}
 	}
 	edit.Replace(inwardMap, inward)
@@ -190,7 +211,7 @@ func (c *content) bindBlock(edit nft.Edit, of blockOf, by int) {
 		delete(c.blocks.bound, of)
 	}
 	is := c.blocks.bound[of] > 0
-	if was == is || c.blocks.ports[of] == (kernel.Ports{}) {
+	if was == is || c.blocks.ports[of] == (twoPorts{}) {
 		return
 	}
 	from, _ := slices.BinarySearchFunc(c.blocks.counting, of.egressIP, func(b kernel.Block, ip netip.Addr) int { return b.EgressIP.Compare(ip) })
@@ -216,7 +237,7 @@ func (c *content) closeBlock(edit nft.Edit, b kernel.Binding) {
 	}
 }
 
-func keyWith(key nft.Key, ports kernel.Ports) nft.Key {
-	key.Ports = ports
+func keyWith(key nft.Key, ports twoPorts) nft.Key {
+	key.Ports, key.Second = ports.first, ports.second
 	return key
 }

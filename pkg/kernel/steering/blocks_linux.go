@@ -1,6 +1,7 @@
 package steering
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -29,7 +30,7 @@ var transports = []string{"tcp", "udp", "sctp", "ICMP"}
 type blockRules map[blockGiver][]nft.Rule
 
 type blockGiver struct {
-	ports kernel.Ports
+	ports twoPorts
 	pods  bool
 }
 
@@ -65,7 +66,8 @@ func (l layout) keepFarPort() (rules []nft.Rule) {
 }
 
 // givePorts gives a pod's first packet a port of its block. One that has such a port keeps it, unless the pod uses it for
-// the same destination under another port.
+// the same destination under another port. Of two blocks it gives the second, because the first is full towards some destination, but to
+// what has a port of the first. Echo identifiers are another space, which is not full: they stay in the first.
 func (l layout) givePorts(g blockGiver) (rules []nft.Rule) {
 	for _, k := range selectors(g.pods) {
 		protocols := transports
@@ -74,13 +76,24 @@ func (l layout) givePorts(g blockGiver) (rules []nft.Rule) {
 		}
 		give := l.setMark(0) + " snat to " + k.from + " map " + k.addressesMap
 		for _, protocol := range protocols {
-			rules = append(rules, l.rule("from the pod's ports", "meta l4proto "+protocol+give+" : "+g.ports.String()))
+			of := "meta l4proto " + protocol
+			ports := g.ports.first
+			if second := g.ports.second; second != (kernel.Ports{}) && protocol != "ICMP" {
+				rules = append(rules, l.rule("from the pod's first ports", of+withSourcePort(ports)+give+" : "+ports.String()))
+				ports = second
+			}
+			rules = append(rules, l.rule("from the pod's ports", of+give+" : "+ports.String()))
 		}
 		if k.sourcesMap != ofOneProtocol.sourcesMap {
 			rules = append(rules, l.rule("without ports", give))
 		}
 	}
 	return rules
+}
+
+// withSourcePort matches ports in a row, which are neither 0 nor 65535.
+func withSourcePort(ports kernel.Ports) string {
+	return fmt.Sprintf(" th sport > %d th sport < %d", ports.First-1, ports.Last+1)
 }
 
 // giveShared gives a port that pods without a block share.
@@ -100,7 +113,7 @@ func (l layout) blockChains(chains map[string][]nft.Rule, c *content) {
 		if l.blocks[g] == nil {
 			l.blocks[g] = l.givePorts(g)
 		}
-		chains[nft.ChainOfPorts(portsChains, ports)] = l.blocks[g]
+		chains[nft.ChainOfPorts(portsChains, ports.first, ports.second)] = l.blocks[g]
 	}
 	maps.DeleteFunc(l.blocks, func(g blockGiver, _ []nft.Rule) bool { return c.blocks.uses[g.ports] == 0 })
 }

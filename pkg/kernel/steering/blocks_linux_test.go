@@ -107,6 +107,42 @@ func TestBlocks_PortsOutside(t *testing.T) {
 	}
 }
 
+// TestBlocks_SecondPortsOutside: of a pod with two blocks, a port of either stays, also of the one that lies in front, and what is from
+// other ports gets one of the second. So it is on each holder, and what comes for a port of either goes to the pod.
+func TestBlocks_SecondPortsOutside(t *testing.T) {
+	onBlocks(t, func(c *cluster) {
+		pod, second := c.addr(c.lab.Pod(1)), kernel.Ports{First: 31488, Last: 31999}
+		c.blocks = append([]kernel.Block{{Pod: pod, EgressIP: c.egressIP, Ports: second, Second: true}}, c.blocks...)
+		networks := []string{"tcp", "udp"}
+		servers := c.serve(c.lab.Outside(), networks...)
+		for _, holder := range []int{0, 1, 2} {
+			c.goesTo(holder, c.bindEach(kernel.TCP, kernel.UDP))
+			for i, network := range networks {
+				for source, ports := range map[uint16]kernel.Ports{
+					firstBlock.First + uint16(holder): firstBlock, firstBlock.Last - uint16(holder): firstBlock,
+					second.First + uint16(holder): second, second.Last - uint16(holder): second,
+					5000 + uint16(holder): second, 45000 + uint16(holder): second,
+				} {
+					seen, err := c.lab.Pod(1).Ask(t.Context(), c.network(network), netip.AddrPortFrom(c.outside(), port), source)
+					all := servers[i].Seen()
+					if err != nil || seen != c.egressIP || len(all) == 0 {
+						t.Fatalf("node %d, %s from port %d: seen as %s, %v", holder, network, source, seen, err)
+					}
+					if got := all[len(all)-1].Port(); !ports.Contains(got) || ports.Contains(source) && got != source {
+						t.Errorf("node %d, %s from port %d: leaves from port %d, want one of %s", holder, network, source, got, ports)
+					}
+				}
+			}
+		}
+		bindings := c.bindEach(kernel.TCP, kernel.UDP)
+		c.goesTo(1, bindings)
+		flows := c.begin(c.lab.Pod(1), firstBlock.First+9, second.First+9)
+		c.carries("at first", flows)
+		c.goesTo(2, bindings)
+		c.carries("on a third node", flows)
+	})
+}
+
 // both are the ends of a flow: near is the pod's.
 type both struct {
 	what string

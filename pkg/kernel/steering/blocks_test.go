@@ -53,6 +53,37 @@ func TestBlocks_Off(t *testing.T) {
 	}
 }
 
+// TestBlocks_Second: a pod with two blocks has a chain of its own kind, in which what has a port of the first keeps it, and all else gets
+// one of the second. That chain is read as it was written.
+func TestBlocks_Second(t *testing.T) {
+	addr := netip.MustParseAddr
+	config := Config{Family: kernel.IPv4, Transport: VXLAN, Port: 4799, MarkMask: 0x7e, PortBlocks: true}
+	first, second := kernel.Ports{First: 33024, Last: 33279}, kernel.Ports{First: 32000, Last: 32255}
+	d := kernel.Desired{
+		Bindings: []kernel.Binding{{Pod: addr("10.128.0.11"), Protocol: kernel.TCP, EgressIP: addr("203.0.113.1")}, {Pod: addr("10.128.0.12"), Protocol: kernel.TCP, EgressIP: addr("203.0.113.1")}},
+		Steering: kernel.Steering{Blocks: []kernel.Block{
+			{Pod: addr("10.128.0.11"), EgressIP: addr("203.0.113.1"), Ports: second, Second: true},
+			{Pod: addr("10.128.0.12"), EgressIP: addr("203.0.113.1"), Ports: kernel.Ports{First: 32256, Last: 32511}},
+			{Pod: addr("10.128.0.11"), EgressIP: addr("203.0.113.1"), Ports: first},
+		}},
+	}
+	text := textOf(t, config, d)
+	for _, want := range []string{
+		"10.128.0.11 . tcp : goto ports-33024-33279-and-32000-32255", "10.128.0.12 . tcp : goto ports-32256-32511",
+		"203.0.113.1 . 32000-32255 : 10.128.0.11", "203.0.113.1 . 33024-33279 : 10.128.0.11", "10.128.0.11 . 32000-32255",
+		"meta l4proto tcp th sport > 33023 th sport < 33280 meta mark set meta mark & 0xffffff81 snat to ip saddr . meta l4proto map @addresses : 33024-33279",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing:\n%s", want, text)
+		}
+	}
+	_, chain, _ := strings.Cut(text, "chain ports-33024-33279-and-32000-32255 {")
+	chain, _, _ = strings.Cut(chain, "}")
+	if of, other := strings.Index(chain, ": 33024-33279"), strings.Index(chain, ": 32000-32255"); of < 0 || other < of {
+		t.Errorf("the first block's rule is to be in front:\n%s", chain)
+	}
+}
+
 // TestBlocks_ContentFollows goes through random bindings and blocks: what follows each change is what all of it makes.
 func TestBlocks_ContentFollows(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
@@ -106,7 +137,7 @@ func randomBlocks(r *rand.Rand) (d kernel.Desired) {
 		size := uint16(64) << r.IntN(3)
 		first := 1024 + size*uint16(r.IntN(4))
 		d.Steering.Blocks = append(d.Steering.Blocks, kernel.Block{
-			Pod: numbered(10, r.IntN(5)), EgressIP: numbered(203, r.IntN(2)), Ports: kernel.Ports{First: first, Last: first + size - 1},
+			Pod: numbered(10, r.IntN(5)), EgressIP: numbered(203, r.IntN(2)), Ports: kernel.Ports{First: first, Last: first + size - 1}, Second: r.IntN(2) == 0,
 		})
 	}
 	d.Bindings = kernel.Sorted(d.Bindings)

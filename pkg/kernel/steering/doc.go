@@ -206,7 +206,8 @@
 //
 // Where pods may have source ports of an egress IP for themselves ([Config].PortBlocks, [kernel.Steering].Blocks), the table has besides:
 //
-//	map ranges     { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto ports-<first>-<last>
+//	map ranges     { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto ports-<first>-<last>, or
+//	                                                                    goto ports-<first>-<last>-and-<first>-<last> of two blocks
 //	map addresses  { type ipv4_addr . inet_proto : ipv4_addr; }         pod . protocol : its egress IP, of those in ranges
 //	pod-ranges, pod-addresses: the same without the protocol, for bindings of all protocols
 //	map inward     { type ipv4_addr . inet_service : ipv4_addr; flags interval; }   egress IP . ports : pod that is bound to it
@@ -240,6 +241,12 @@
 //	    the same, and icmp, for bindings of all protocols               mark := 0, snat to ip saddr map @pod-addresses : 32000-32511
 //	                                                                    mark := 0, snat to ip saddr map @pod-addresses
 //	}
+//	chain ports-32000-32511-and-32512-33023 {                           of two blocks, the second one behind
+//	    tcp, udp, or sctp, th sport > 31999, th sport < 32512           mark := 0, snat to … : 32000-32511
+//	    tcp, udp, or sctp                                               the same : 32512-33023
+//	    icmp, for bindings of all protocols                             … : 32000-32511
+//	    ...
+//	}
 //	chain from-203.0.113.10 {                                           of an egress IP that has shared ports
 //	    tcp, udp, sctp, or icmp                                         mark := 0, snat to 203.0.113.10 : 61440-65535
 //	                                                                    mark := 0, snat to 203.0.113.10
@@ -251,9 +258,12 @@
 //	}
 //
 // The kernel keeps a source port that lies in the range, and translates others into it: a pod's explicit ports, too. An echo identifier
-// is translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the address alone. Of several
-// blocks that a pod has of one egress IP, source NAT gives the lowest; what comes for any of them reaches the pod. There is a chain for
-// each range of ports and not for each pod: 5,000 pods make some hundred chains.
+// is translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the address alone. There is a
+// chain for each range of ports and not for each pod: 5,000 pods make some hundred chains.
+//
+// A pod has two blocks of an egress IP when its first was nearly full towards some destination. What is from a port of the first stays
+// there, and all else gets a port of the second, which is not full. Echo identifiers stay in the first. Of more blocks, which nobody
+// gives, the lowest count. What comes for any of them reaches the pod.
 //
 // What comes for a port of a block, belongs to no flow of this node and begins no connection is of a flow that another node knew. It goes
 // to the pod. From then on the flow is known here, as one that the far side has begun, and what the pod sends is its answer. So nobody

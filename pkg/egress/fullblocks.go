@@ -1,0 +1,382 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cni"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+)
+
+const (
+	// fullLook is how often it is seen whether pods have their source ports in use, if this node tracks enough flows for that. A look takes
+	// at most the fullLookShare part of the time: 2 µs for each flow that is tracked.
+	fullLook      = 5 * time.Second
+	fullLookShare = 20
+	// widenAfter is how long after a pod got a second block it is to use it inside: then the kernel here and the holder of the egress IP know
+	// it. What comes earlier is translated into the first one.
+	widenAfter = time.Second
+)
+
+// fullBlocks is about pods whose blocks are in use towards one destination.
+type fullBlocks struct {
+	// tracked and count are those of package conntrack.
+	tracked func() (int, error)
+	count   func(ctx context.Context, family kernel.Family, pods map[netip.Addr]bool) (map[netip.Addr]conntrack.Busiest, error)
+
+	mu sync.Mutex // taken after that of sourcePorts
+	// settings are those of source ports in the pods' network namespaces, as far as the CNI plugin has passed them to this process, told what
+	// was told of pods, both by container ID.
+	settings map[string]*os.File
+	told     map[string]map[fullness]bool
+	// usage is what the fullest pod of each egress IP uses of its ports.
+	usage map[netip.Addr]float64
+	// failed is what the log says of a look that failed.
+	failed string
+}
+
+// fullness is what is told of a pod, once.
+type fullness int
+
+const (
+	// unwidened: this process cannot give the pod more ports inside. unserved: there is no second block. exhausted: it has two.
+	unwidened fullness = iota
+	unserved
+	exhausted
+)
+
+func newFullBlocks() fullBlocks {
+	tables := map[kernel.Family]*conntrack.Table{kernel.IPv4: conntrack.NewTable(kernel.IPv4), kernel.IPv6: conntrack.NewTable(kernel.IPv6)}
+	return fullBlocks{
+		tracked: conntrack.Tracked, settings: map[string]*os.File{}, told: map[string]map[fullness]bool{}, usage: map[netip.Addr]float64{},
+		count: func(ctx context.Context, family kernel.Family, pods map[netip.Addr]bool) (map[netip.Addr]conntrack.Busiest, error) {
+			return tables[family].Busiest(ctx, pods)
+		},
+	}
+}
+
+// keep forgets all that is of other pods than these.
+func (f *fullBlocks) keep(pods map[string]attachments.Attachment) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, setting := range f.settings {
+		if _, runs := pods[id]; !runs {
+			_ = setting.Close() // each write was seen to succeed
+			delete(f.settings, id)
+		}
+	}
+	maps.DeleteFunc(f.told, func(id string, _ map[fullness]bool) bool {
+		_, runs := pods[id]
+		return !runs
+	})
+}
+
+func (f *fullBlocks) lastUsage() map[netip.Addr]float64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.usage)
+}
+
+// setting returns that of a pod's source ports; nil if this process has none.
+func (f *fullBlocks) setting(id string) *os.File {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.settings[id]
+}
+
+// isNew notes that something is told of a pod, and tells whether it was not before.
+func (f *fullBlocks) isNew(id string, what fullness) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.told[id] == nil {
+		f.told[id] = map[fullness]bool{}
+	}
+	was := f.told[id][what]
+	f.told[id][what] = true
+	return !was
+}
+
+// takesLocalPorts returns takeLocalPorts for an [attach.Node]; nil if this node gives no blocks.
+func (s *sourcePorts) takesLocalPorts() func(string, *os.File) error {
+	if s == nil || s.size == 0 {
+		return nil
+	}
+	return s.takeLocalPorts
+}
+
+// takeLocalPorts is that of [attach.Node]. The file keeps no network namespace: when that has ended, writes fail.
+func (s *sourcePorts) takeLocalPorts(id string, setting *os.File) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, has := s.pods[id]; !has {
+		return errors.Join(&cni.Failure{Reason: cni.NotAttached, Message: id}, setting.Close())
+	}
+	s.full.mu.Lock()
+	defer s.full.mu.Unlock()
+	if before := s.full.settings[id]; before != nil {
+		_ = before.Close() // nothing was written
+	}
+	s.full.settings[id] = setting
+	return nil
+}
+
+// apart returns what a pod has first, and what it has besides.
+func apart(ports []attachments.Ports) (firsts, seconds []attachments.Ports) {
+	for _, p := range ports {
+		if p.Second {
+			seconds = append(seconds, p)
+		} else {
+			firsts = append(firsts, p)
+		}
+	}
+	return firsts, seconds
+}
+
+// restoreSecond has the keeper know the second block of a pod of an earlier process.
+func (s *sourcePorts) restoreSecond(a attachments.Attachment) {
+	first, last, of := a.SecondBlock()
+	if len(of) > 0 {
+		given := portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
+		s.keeper.Restore(portblocks.Second(a.ContainerID), of, int(last-first)+1, given)
+	}
+}
+
+// secondsFor returns the ports that a pod has besides its first ones: what it had, but of those egress IPs of which it has lost it, and
+// what it was given since. Where it has no first block, there is no second.
+func (s *sourcePorts) secondsFor(a attachments.Attachment, had, firsts []attachments.Ports, bindings []plan.Binding) (seconds []attachments.Ports) {
+	given, _ := s.keeper.Of(portblocks.Second(a.ContainerID))
+	for _, p := range firsts {
+		isSame := func(o attachments.Ports) bool { return o.IP == p.IP && o.EgressIP == p.EgressIP }
+		isBound := slices.ContainsFunc(bindings, func(b plan.Binding) bool { return b.EgressIP == p.EgressIP })
+		i, has := slices.IndexFunc(had, isSame), slices.Contains(given.Of, p.EgressIP)
+		switch {
+		case p.Shared:
+		case i >= 0 && (has && had[i].First == given.Ports.First || !isBound):
+			seconds = append(seconds, had[i])
+		case has:
+			p.First, p.Last, p.Second, p.Since = given.Ports.First, given.Ports.Last, true, time.Now().UTC().Truncate(time.Second)
+			seconds = append(seconds, p)
+		}
+	}
+	return seconds
+}
+
+// secondBlocks counts this node's pods that have a second block, by egress IP.
+func (s *sourcePorts) secondBlocks() map[netip.Addr]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[netip.Addr]int{}
+	for _, a := range s.pods {
+		for _, p := range a.Ports {
+			if p.Second {
+				counts[p.EgressIP]++
+			}
+		}
+	}
+	return counts
+}
+
+// watchFull gives pods a second block before all ports of their first one are in use, until ctx ends.
+func (s *sourcePorts) watchFull(ctx context.Context) {
+	timer := time.NewTimer(fullLook)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		began := time.Now()
+		wait := fullLook
+		if s.lookForFull(ctx) {
+			wait = widenAfter
+		}
+		timer.Reset(max(wait, fullLookShare*time.Since(began)))
+	}
+}
+
+// lookForFull has a look at the pods that have blocks, and tells whether the next one should be soon.
+func (s *sourcePorts) lookForFull(ctx context.Context) (soon bool) {
+	pods := s.withBlocks()
+	for _, a := range pods {
+		s.widen(a)
+	}
+	busiest := s.busiest(ctx, pods)
+	usage := map[netip.Addr]float64{}
+	for _, a := range pods {
+		of := usageOf(a, busiest)
+		isFull := false
+		for _, u := range of {
+			usage[u.egressIP] = max(usage[u.egressIP], u.ratio())
+			if u.isFull() && !isFull { // one is enough: it has the same ports of all
+				isFull = true
+				soon = s.relieve(a, u) || soon
+			}
+		}
+	}
+	s.full.mu.Lock()
+	s.full.usage = usage
+	s.full.mu.Unlock()
+	return soon
+}
+
+// withBlocks returns this node's pods that have ports of their own.
+func (s *sourcePorts) withBlocks() (pods []attachments.Attachment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(s.pods)) {
+		if _, _, of := s.pods[id].Block(); len(of) > 0 {
+			pods = append(pods, s.pods[id])
+		}
+	}
+	return pods
+}
+
+// busiest counts the flows of pods, if there are enough that one of them may need more ports.
+func (s *sourcePorts) busiest(ctx context.Context, pods []attachments.Attachment) map[netip.Addr]conntrack.Busiest {
+	least := 1 << 16
+	families := map[kernel.Family]map[netip.Addr]bool{}
+	for _, a := range pods {
+		first, last, _ := a.Block()
+		least = min(least, int(last-first)+1)
+		for _, p := range a.Ports {
+			family := kernel.IPv4
+			if p.IP.Is6() {
+				family = kernel.IPv6
+			}
+			if families[family] == nil {
+				families[family] = map[netip.Addr]bool{}
+			}
+			families[family][p.IP] = true
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	flows, err := s.full.tracked()
+	all := map[netip.Addr]conntrack.Busiest{}
+	for family, addresses := range families {
+		if err == nil && !nearlyAll(flows, least) {
+			break
+		}
+		counted, failed := s.full.count(ctx, family, addresses)
+		if failed != nil && ctx.Err() == nil {
+			err = errors.Join(err, failed)
+		}
+		maps.Copy(all, counted)
+	}
+	s.complain(err)
+	return all
+}
+
+// complain logs why it is not known which ports are in use, once.
+func (s *sourcePorts) complain(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	s.full.mu.Lock()
+	isNew := text != s.full.failed
+	s.full.failed = text
+	s.full.mu.Unlock()
+	if isNew && err != nil {
+		s.logger.Error(err, "It is not known how many of their source ports pods use, so those that need more may get none; will retry, further failures are not logged")
+	}
+}
+
+// nearlyAll tells whether so many of some ports are in use that the pod should have more.
+func nearlyAll(used, ports int) bool { return 4*used >= 3*ports }
+
+// blockUsage is what a pod uses of its ports of an egress IP.
+type blockUsage struct {
+	egressIP netip.Addr
+	// ports is how many it has.
+	ports   int
+	busiest conntrack.Busiest
+}
+
+func (u blockUsage) isFull() bool { return nearlyAll(u.busiest.Ports, u.ports) }
+
+func (u blockUsage) ratio() float64 { return float64(u.busiest.Ports) / float64(u.ports) }
+
+// usageOf returns what a pod uses of its own ports, by egress IP.
+func usageOf(a attachments.Attachment, busiest map[netip.Addr]conntrack.Busiest) (all []blockUsage) {
+	for _, p := range a.Ports {
+		if p.Shared {
+			continue
+		}
+		size := int(p.Last-p.First) + 1
+		if i := slices.IndexFunc(all, func(u blockUsage) bool { return u.egressIP == p.EgressIP }); i >= 0 {
+			all[i].ports += size
+			continue
+		}
+		all = append(all, blockUsage{p.EgressIP, size, busiest[p.IP]})
+	}
+	return all
+}
+
+// relieve has a pod get a second block whose first one is nearly full, or tells that it gets no more. It tells whether something more is to
+// be done soon.
+func (s *sourcePorts) relieve(a attachments.Attachment, u blockUsage) (soon bool) {
+	id := a.ContainerID
+	if _, _, of := a.SecondBlock(); len(of) > 0 {
+		s.tellFull(a, u, exhausted, "it has two blocks already, and gets no third one")
+		return false
+	}
+	if s.full.setting(id) == nil {
+		s.tellFull(a, u, unwidened, "this process of the node cannot give it more: the pod has started before it, or the CNI plugin is an older one")
+		return false
+	}
+	before, tried := s.keeper.Of(portblocks.Second(id))
+	s.keeper.AddSecond(id)
+	after, decided := s.keeper.Of(portblocks.Second(id))
+	if tried && len(before.Of) == 0 || decided && len(after.Of) == 0 {
+		s.tellFull(a, u, unserved, "there is no second block: all are taken, or none could be claimed")
+	}
+	return !decided && !tried || len(after.Of) > 0
+}
+
+// tellFull tells, once, that a pod will not be able to connect to a destination when all of its ports are in use.
+func (s *sourcePorts) tellFull(a attachments.Attachment, u blockUsage, what fullness, why string) {
+	if !s.full.isNew(a.ContainerID, what) {
+		return
+	}
+	s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
+		"this pod uses %d of its %d source ports of %s towards %s %s, and %s. When all are in use it cannot connect there any more. Let it reuse connections, or give its Service larger blocks (the annotation network.openshift.io/egress-port-block) or more egress IPs, and start the pod again",
+		u.busiest.Ports, u.ports, u.egressIP, protocolName(u.busiest.Protocol), u.busiest.Destination, why))
+}
+
+// widen lets a pod use its second block inside. A pod that has set the range itself keeps it: what leaves from other ports than its
+// own is translated.
+func (s *sourcePorts) widen(a attachments.Attachment) {
+	first, last, _ := a.Block()
+	secondFirst, secondLast, of := a.SecondBlock()
+	setting := s.full.setting(a.ContainerID)
+	if len(of) == 0 || setting == nil {
+		return
+	}
+	has := kernel.Ports{First: first, Last: last}
+	var now kernel.Ports
+	text := make([]byte, 64)
+	n, _ := setting.ReadAt(text, 0) // it ends with EOF
+	if _, err := fmt.Sscan(string(text[:n]), &now.First, &now.Last); err != nil || now != has {
+		return
+	}
+	wide := portblocks.Widened(has, kernel.Ports{First: secondFirst, Last: secondLast})
+	if _, err := setting.WriteAt(fmt.Appendf(nil, "%d %d", wide.First, wide.Last), 0); err != nil {
+		s.logger.Error(err, "A pod cannot be given the source ports of its second block", "pod", a.Pod, "ports", wide)
+		return
+	}
+	s.logger.Info("A pod uses a second block of source ports", "pod", a.Pod, "ports", wide, "first", has, "second", kernel.Ports{First: secondFirst, Last: secondLast})
+}
