@@ -50,8 +50,10 @@ type fullBlocks struct {
 type fullness int
 
 const (
-	// unwidened: this process cannot give the pod more ports inside. unserved: there is no second block. exhausted: it has two.
+	// unwidened: this process cannot give the pod more ports inside. unwritten: the kernel does not take them. unserved: there is no second
+	// block. exhausted: it has two.
 	unwidened fullness = iota
+	unwritten
 	unserved
 	exhausted
 )
@@ -215,9 +217,8 @@ func (s *sourcePorts) lookForFull(ctx context.Context) (soon bool) {
 	busiest := s.busiest(ctx, pods)
 	usage := map[netip.Addr]float64{}
 	for _, a := range pods {
-		of := usageOf(a, busiest)
 		isFull := false
-		for _, u := range of {
+		for _, u := range usageOf(a, busiest, s.bindingsOf(a)) {
 			usage[u.egressIP] = max(usage[u.egressIP], u.ratio())
 			if u.isFull() && !isFull { // one is enough: it has the same ports of all
 				isFull = true
@@ -231,12 +232,12 @@ func (s *sourcePorts) lookForFull(ctx context.Context) (soon bool) {
 	return soon
 }
 
-// withBlocks returns this node's pods that have ports of their own.
+// withBlocks returns this node's bound pods that have ports of their own.
 func (s *sourcePorts) withBlocks() (pods []attachments.Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.pods)) {
-		if _, _, of := s.pods[id].Block(); len(of) > 0 {
+		if _, _, of := s.pods[id].Block(); len(of) > 0 && len(s.bindingsOf(s.pods[id])) > 0 {
 			pods = append(pods, s.pods[id])
 		}
 	}
@@ -310,10 +311,11 @@ func (u blockUsage) isFull() bool { return nearlyAll(u.busiest.Ports, u.ports) }
 
 func (u blockUsage) ratio() float64 { return float64(u.busiest.Ports) / float64(u.ports) }
 
-// usageOf returns what a pod uses of its own ports, by egress IP.
-func usageOf(a attachments.Attachment, busiest map[netip.Addr]conntrack.Busiest) (all []blockUsage) {
+// usageOf returns what a pod with these bindings uses of the ports of its own that it can use inside, by egress IP.
+func usageOf(a attachments.Attachment, busiest map[netip.Addr]conntrack.Busiest, bindings []plan.Binding) (all []blockUsage) {
 	for _, p := range a.Ports {
-		if p.Shared {
+		isBound := slices.ContainsFunc(bindings, func(b plan.Binding) bool { return b.EgressIP == p.EgressIP })
+		if p.Shared || p.Second && !a.Widened || !isBound {
 			continue
 		}
 		size := int(p.Last-p.First) + 1
@@ -330,21 +332,28 @@ func usageOf(a attachments.Attachment, busiest map[netip.Addr]conntrack.Busiest)
 // be done soon.
 func (s *sourcePorts) relieve(a attachments.Attachment, u blockUsage) (soon bool) {
 	id := a.ContainerID
-	if _, _, of := a.SecondBlock(); len(of) > 0 {
+	_, _, second := a.SecondBlock()
+	switch {
+	case len(second) > 0 && !slices.Contains(second, u.egressIP):
+		s.tellFull(a, u, exhausted, "its second block could not be had of this egress IP")
+		return false
+	case len(second) > 0 && a.Widened:
 		s.tellFull(a, u, exhausted, "it has two blocks already, and gets no third one")
 		return false
-	}
-	if s.full.setting(id) == nil {
+	case s.full.setting(id) == nil:
 		s.tellFull(a, u, unwidened, "this process of the node cannot give it more: the pod has started before it, or the CNI plugin is an older one")
 		return false
+	case len(second) > 0:
+		return false // it has just been widened, or that has failed
 	}
 	before, tried := s.keeper.Of(portblocks.Second(id))
 	s.keeper.AddSecond(id)
 	after, decided := s.keeper.Of(portblocks.Second(id))
-	if tried && len(before.Of) == 0 || decided && len(after.Of) == 0 {
-		s.tellFull(a, u, unserved, "there is no second block: all are taken, or none could be claimed")
+	if len(after.Of) == 0 && (decided || tried && len(before.Of) == 0) {
+		s.tellFull(a, u, unserved, "there is no second block: few are free, or none could be claimed")
+		return false
 	}
-	return !decided && !tried || len(after.Of) > 0
+	return true
 }
 
 // tellFull tells, once, that a pod will not be able to connect to a destination when all of its ports are in use.
@@ -357,25 +366,34 @@ func (s *sourcePorts) tellFull(a attachments.Attachment, u blockUsage, what full
 		u.busiest.Ports, u.ports, u.egressIP, protocolName(u.busiest.Protocol), u.busiest.Destination, why))
 }
 
-// widen lets a pod use its second block inside. A pod that has set the range itself keeps it: what leaves from other ports than its
+// widen lets a pod use its second block inside, once. A pod that has set the range itself keeps it: what leaves from other ports than its
 // own is translated.
 func (s *sourcePorts) widen(a attachments.Attachment) {
 	first, last, _ := a.Block()
 	secondFirst, secondLast, of := a.SecondBlock()
 	setting := s.full.setting(a.ContainerID)
-	if len(of) == 0 || setting == nil {
+	if len(of) == 0 || setting == nil || a.Widened {
 		return
 	}
 	has := kernel.Ports{First: first, Last: last}
 	var now kernel.Ports
 	text := make([]byte, 64)
 	n, _ := setting.ReadAt(text, 0) // it ends with EOF
-	if _, err := fmt.Sscan(string(text[:n]), &now.First, &now.Last); err != nil || now != has {
-		return
+	if _, err := fmt.Sscan(string(text[:n]), &now.First, &now.Last); err != nil {
+		return // it has ended
 	}
 	wide := portblocks.Widened(has, kernel.Ports{First: secondFirst, Last: secondLast})
-	if _, err := setting.WriteAt(fmt.Appendf(nil, "%d %d", wide.First, wide.Last), 0); err != nil {
-		s.logger.Error(err, "A pod cannot be given the source ports of its second block", "pod", a.Pod, "ports", wide)
+	var err error
+	if now == has {
+		_, err = setting.WriteAt(fmt.Appendf(nil, "%d %d", wide.First, wide.Last), 0)
+	}
+	if err == nil {
+		err = s.setWidened(a.ContainerID)
+	}
+	if err != nil {
+		if s.full.isNew(a.ContainerID, unwritten) {
+			s.logger.Error(err, "A pod cannot be given the source ports of its second block; will retry, further failures are not logged", "pod", a.Pod, "ports", wide)
+		}
 		return
 	}
 	s.logger.Info("A pod uses a second block of source ports", "pod", a.Pod, "ports", wide, "first", has, "second", kernel.Ports{First: secondFirst, Last: secondLast})

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -203,6 +205,55 @@ func TestFullBlocks_Told(t *testing.T) {
 			f.look()
 		}
 		wasTold(t, notes, "has started before it", "it has two blocks already")
+	})
+}
+
+// TestFullBlocks_EndedBeforeItWidened: a process that has given a pod a second block ends before the pod can use it. The next one counts the
+// first block alone, and tells of the pod.
+func TestFullBlocks_EndedBeforeItWidened(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		folder := t.TempDir()
+		f := newFullTest(ctx, t, folder)
+		f.claims()
+		f.start("web-0", "10.128.0.5")
+		first, _ := f.blocks("web-0")
+		read := f.pass("web-0", first)
+		f.used["10.128.0.5"] = 60
+		f.look()
+		if _, second := f.blocks("web-0"); second == (kernel.Ports{}) || read() != first.String() {
+			t.Fatalf("it has %s besides, and uses %s", second, read())
+		}
+		f = newFullTest(ctx, t, folder)
+		f.claims()
+		var notes []string
+		f.tellPod = noting(&notes)
+		f.used["10.128.0.5"] = 60
+		f.reconcile(ctx)
+		for range 3 {
+			f.look()
+		}
+		wasTold(t, notes, "has started before it")
+		if usage := f.full.lastUsage()[egressIP]; usage != 60./64 {
+			t.Errorf("usage %v, want 60 of 64", usage)
+		}
+	})
+}
+
+// TestFullBlocks_Unbound: a pod that no Service gives the egress IP now gets no second block of it.
+func TestFullBlocks_Unbound(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		f := newFullTest(ctx, t, t.TempDir())
+		f.claims()
+		f.start("web-0", "10.128.0.5")
+		first, _ := f.blocks("web-0")
+		f.pass("web-0", first)
+		a, _ := f.store.Get("web-0")
+		f.state.SetAttachment(plan.Attachment{Addr: a.IPs[0], Pod: plan.Pod{Namespace: "shop", Name: "web-0"}, UID: a.Pod.UID, Node: "node-a", Labels: map[string]string{"app": "other"}})
+		f.state.Update(v1.IPv4Protocol)
+		f.used["10.128.0.5"] = 60
+		if f.look() || f.keeper.Knows(portblocks.Second("web-0")) {
+			t.Error("it is given a second block")
+		}
 	})
 }
 

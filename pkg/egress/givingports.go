@@ -86,6 +86,9 @@ func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bind
 	if a.Ports != nil {
 		return a.Ports, a.BlockSize, nil // for its life
 	}
+	s.mu.Lock()
+	delete(s.late, a.ContainerID) // an earlier try was without
+	s.mu.Unlock()
 	var given portblocks.Given
 	if size = s.sizeFor(bindings); size > 0 {
 		s.mu.Lock()

@@ -14,7 +14,7 @@ var (
 	portSharingDesc = tell.Metrics.GaugeDesc("port_sharing_pods",
 		"Pods of this node that share source ports of the egress IP with others, although they were to have a block: there was none when they started. No series where egress-snat-port-blocks is off.", "egress_ip")
 	portBlockUsageDesc = tell.Metrics.GaugeDesc("port_block_usage_ratio",
-		"Share of its own source ports of the egress IP that the fullest pod of this node has in use towards its busiest destination (address, port and protocol). At 0.75 it gets a second block, if there is one; at 1 it cannot connect there any more. 0 as long as this node tracks fewer flows than would fill a block. No series where egress-snat-port-blocks is off.", "egress_ip")
+		"Share of its own source ports of the egress IP that the fullest pod of this node has in use towards its busiest destination (address and TCP port). At 0.75 it gets a second block, if there is one; at 1 it cannot connect there any more. 0 as long as this node tracks fewer flows than three quarters of a block. No series where egress-snat-port-blocks is off.", "egress_ip")
 	secondBlocksDesc = tell.Metrics.GaugeDesc("port_second_blocks",
 		"Pods of this node that have a second block of source ports of the egress IP. No series where egress-snat-port-blocks is off.", "egress_ip")
 	portClashes = tell.Metrics.Gauge("port_block_clashes",

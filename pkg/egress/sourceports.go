@@ -47,7 +47,9 @@ type sourcePorts struct {
 	// setPorts notes what a pod has, setRecorded that the end of it is written down, all returns all attachments.
 	setPorts    func(id string, ports []attachments.Ports, blockSize int) error
 	setRecorded func(id string) error
-	all         func() []attachments.Attachment
+	// setWidened notes that a pod can use its second block.
+	setWidened func(id string) error
+	all        func() []attachments.Attachment
 	// changed asks for a sync, for pods have other ports.
 	changed func()
 	// tellPod and tellNode tell something once.
@@ -98,6 +100,7 @@ func newSourcePorts(e *Extension) *sourcePorts {
 		return e.attacher.SetPorts(id, ports, size)
 	}
 	s.setRecorded = func(id string) error { return e.attacher.SetRecorded(id) }
+	s.setWidened = func(id string) error { return e.attacher.SetWidened(id) }
 	s.all = func() []attachments.Attachment { return e.attacher.All() }
 	s.keeper = portblocks.NewKeeper(portblocks.Config{
 		Namespace: e.config.Ways.LeaseNamespace, NodeName: e.config.NodeName,

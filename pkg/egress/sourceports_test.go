@@ -81,6 +81,11 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 		p.follow(store.All())
 		return err
 	}
+	p.setWidened = func(id string) error {
+		_, err := store.Change(id, func(a *attachments.Attachment) { a.Widened = true })
+		p.follow(store.All())
+		return err
+	}
 	p.setRecorded = func(id string) error {
 		_, err := store.Change(id, func(a *attachments.Attachment) { a.Recorded = true })
 		return err

@@ -187,6 +187,9 @@ func (a *Attacher) Attach(ctx context.Context, attachment attachments.Attachment
 	if a.node.Recorded != nil {
 		a.node.Recorded(ctx, attachment.ContainerID)
 	}
+	if err == nil {
+		err = context.Cause(ctx) // perhaps it is not written down
+	}
 	return decision, err
 }
 

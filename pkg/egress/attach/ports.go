@@ -50,6 +50,15 @@ func (a *Attacher) TakeLocalPorts(containerID string, file *os.File) error {
 	return a.node.TakeLocalPorts(containerID, file)
 }
 
+// SetWidened notes that a pod can use the source ports inside that it has besides its first ones.
+func (a *Attacher) SetWidened(id string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, err := a.store.Change(id, func(attachment *attachments.Attachment) { attachment.Widened = true })
+	a.follow()
+	return err
+}
+
 // SetRecorded notes that it is written down that a pod has its source ports no more.
 func (a *Attacher) SetRecorded(id string) error {
 	_, err := a.store.Change(id, func(attachment *attachments.Attachment) { attachment.Recorded = true })

@@ -48,6 +48,8 @@ type Attachment struct {
 	// business. BlockSize is the number of ports of the block that it was to get.
 	Ports     []Ports `json:"ports,omitempty"`
 	BlockSize int     `json:"blockSize,omitempty"`
+	// Widened: the pod was given the ports that it has besides inside, too.
+	Widened bool `json:"widened,omitempty"`
 	// Recorded: it is written down, or was tried, that the pod has these no more.
 	Recorded bool `json:"recorded,omitempty"`
 	// Cleared: nothing in the kernel is for it any more, since it was released.

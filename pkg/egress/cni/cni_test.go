@@ -32,7 +32,7 @@ type standIn struct {
 	taken    []*os.File
 }
 
-func (n *standIn) TakeLocalPorts(id string, file *os.File) error {
+func (n *standIn) TakeLocalPorts(_ string, file *os.File) error {
 	n.taken = append(n.taken, file)
 	return n.err
 }

@@ -112,7 +112,7 @@ func TestClient_OlderNode(t *testing.T) {
 	}
 	server := &http.Server{Handler: http.NewServeMux(), ReadHeaderTimeout: time.Second}
 	go func() { _ = server.Serve(listener) }()
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	setting, _ := inNamespace(t)
 	if err := NewClient(path).PassLocalPorts(t.Context(), "c1", setting); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("got %v", err)

@@ -18,7 +18,7 @@
 //
 //	TIME + REF POD UID POD-IP SERVICE EGRESS-IP PORTS   the pod has the ports since TIME. ~: it shares them with others.
 //	                                                    A Service of another namespace is written with it.
-//	                                                    A second block of a pod has a line of its own.
+//	                                                    +: a second block, besides that of another line.
 //	TIME - REF                                          what REF has in this file ended at TIME
 //	TIME - REF SEEN                                     it ended at TIME or before, but not before SEEN
 //	TIME alive                                          everything until TIME is in front of this line

@@ -23,8 +23,8 @@ const timeForm = "2006-01-02T15:04:05.000Z"
 // none stands for a field that is empty.
 const none = "-"
 
-// sharedMark is in front of ports that pods share.
-const sharedMark = '~'
+// sharedMark is in front of ports that pods share, secondMark in front of those that a pod has besides others.
+const sharedMark, secondMark = '~', '+'
 
 // header is the first line of a file.
 type header struct {
@@ -84,7 +84,7 @@ type line struct {
 	namespace, pod, uid, service []byte
 	podIP, egressIP              netip.Addr
 	ports                        kernel.Ports
-	shared                       bool
+	shared, second               bool
 }
 
 // assignment returns what an assigned line says.
@@ -99,7 +99,7 @@ func (l line) assignment(node string) portblocks.Assignment {
 	}
 	return portblocks.Assignment{
 		Pod: portblocks.Pod{Namespace: namespace, Name: string(l.pod), UID: string(l.uid), IP: l.podIP}, Service: service,
-		EgressIP: l.egressIP, Ports: l.ports, Shared: l.shared, Node: node, Since: l.at,
+		EgressIP: l.egressIP, Ports: l.ports, Shared: l.shared, Second: l.second, Node: node, Since: l.at,
 	}
 }
 
@@ -148,6 +148,9 @@ func appendAssigned(text []byte, ref uint64, a portblocks.Assignment) []byte {
 	text = append(a.EgressIP.AppendTo(text), ' ')
 	if a.Shared {
 		text = append(text, sharedMark)
+	}
+	if a.Second {
+		text = append(text, secondMark)
 	}
 	text = append(strconv.AppendUint(text, uint64(a.Ports.First), 10), '-')
 	return append(strconv.AppendUint(text, uint64(a.Ports.Last), 10), '\n')
@@ -265,7 +268,7 @@ func (l *line) parseAssigned(text []byte) (err error) {
 		return err
 	}
 	ports := fields[6]
-	if l.shared = ports[0] == sharedMark; l.shared {
+	if l.shared, l.second = ports[0] == sharedMark, ports[0] == secondMark; l.shared || l.second {
 		ports = ports[1:]
 	}
 	l.ports, err = parsePorts(ports)

@@ -402,17 +402,18 @@ func (b *Book) candidates(ips []netip.Addr, size int, of reach, now time.Time) (
 // usual is where the ports begin that Linux gives to connections: below are those of servers.
 const usual = 32768
 
-// inTurn returns all blocks of a size in the order in which this node looks at them: those that servers in pods may want come last.
+// inTurn returns all blocks of a size in the order in which this node looks at them: those that servers in pods may want come last, and
+// behind every other one the neighbours, so that pods may get these as a second block.
 func (b *Book) inTurn(size int) (all []kernel.Ports) {
-	var low, high []kernel.Ports
+	var parts [4][]kernel.Ports
 	for ports := range blocksOf(size) {
+		part := int(ports.First) / size % 2
 		if ports.First < usual {
-			low = append(low, ports)
-		} else {
-			high = append(high, ports)
+			part += 2
 		}
+		parts[part] = append(parts[part], ports)
 	}
-	for _, part := range [][]kernel.Ports{high, low} {
+	for _, part := range parts {
 		offset := b.offset(len(part))
 		all = append(append(all, part[offset:]...), part[:offset]...)
 	}

@@ -18,8 +18,12 @@ func Second(id string) string { return id + secondOf }
 // First returns the ID of a pod, also if it is that of its second block.
 func First(id string) string { return strings.TrimSuffix(id, secondOf) }
 
-// AddSecond gives a pod that has a block a second one of the same size, of the same egress IPs: one that is its neighbour, if possible. See
-// Of for [Second] what it has. If there was none to be had, it tries again.
+// secondPatience is how long a second block is waited for: nobody starts meanwhile.
+const secondPatience = 10 * time.Second
+
+// AddSecond gives a pod that has a block a second one of the same size, of the same egress IPs: one that is its neighbour, if possible; none
+// where fewer than an eighth of the blocks are free, which are for pods to come. See Of for [Second] what it has. If there was none to be had,
+// it tries again.
 func (b *Book) AddSecond(id string, now time.Time) {
 	first, second := b.tenants[id], b.tenants[Second(id)]
 	switch {
@@ -30,10 +34,12 @@ func (b *Book) AddSecond(id string, now time.Time) {
 	}
 	t := &tenant{
 		id: Second(id), ips: sorted(first.of()), size: sizeOf(first.ports), near: first.ports, has: map[netip.Addr]bool{}, asks: map[netip.Addr]bool{},
-		deadline: now.Add(Patience),
+		deadline: now.Add(secondPatience),
 	}
 	b.tenants[t.id] = t
-	b.choose(t, now)
+	if t.decided = b.isScarce(&group{ips: t.ips, size: t.size}, 8, now); !t.decided {
+		b.choose(t, now)
+	}
 	b.changed = b.changed || t.decided
 }
 

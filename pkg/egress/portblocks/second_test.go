@@ -28,22 +28,32 @@ func TestBook_SecondBeside(t *testing.T) {
 		t.Fatalf("%v", b.tenants)
 	}
 	b.settled()
-	b.Add("pod-1", both, 512, b.now) // its neighbour behind, as nodes take them in turn
+	b.Add("pod-1", both, 512, b.now)
 	b.settled()
 	first, next := b.of("pod-0", 2).Ports, b.of("pod-1", 2).Ports
-	if next.First != first.Last+1 {
-		t.Fatalf("%s, and then %s", first, next)
+	if next.First != first.Last+1+512 {
+		t.Fatalf("%s, and then %s; want that the neighbour stays free", first, next)
 	}
-	second := b.second("pod-0", 2).Ports
-	if second.Last != first.First-1 || Widened(first, second) != (kernel.Ports{First: second.First, Last: first.Last}) {
-		t.Errorf("%s has %s besides, and uses %s", first, second, Widened(first, second))
+	behind := b.second("pod-0", 2).Ports
+	if behind.First != first.Last+1 || Widened(first, behind) != (kernel.Ports{First: first.First, Last: behind.Last}) {
+		t.Errorf("%s has %s besides, and uses %s", first, behind, Widened(first, behind))
 	}
-	if again := b.second("pod-0", 2).Ports; again != second {
-		t.Errorf("it had %s, and has %s", second, again)
+	if again := b.second("pod-0", 2).Ports; again != behind {
+		t.Errorf("it had %s, and has %s", behind, again)
 	}
-	behind := b.second("pod-1", 2).Ports
-	if behind.First != next.Last+1 || Widened(next, behind) != (kernel.Ports{First: next.First, Last: behind.Last}) {
-		t.Errorf("%s has %s besides, and uses %s", next, behind, Widened(next, behind))
+	b.Add("pod-2", both, 512, b.now)
+	b.settled()
+	b.second("pod-1", 2) // in front of pod-2's
+	last := b.of("pod-2", 2).Ports
+	v := b.leases[egressIP]
+	v.claims[kernel.Ports{First: last.Last + 1, Last: last.Last + 512}] = Claim{Node: "node-b"}
+	b.Seen(egressIP, v.number, v.claims, false, b.now)
+	b.Remove("pod-1", b.now)
+	b.Remove(Second("pod-1"), b.now)
+	b.now = b.now.Add(Quiet)
+	front := b.second("pod-2", 2).Ports
+	if front.Last != last.First-1 || Widened(last, front) != (kernel.Ports{First: front.First, Last: last.Last}) {
+		t.Errorf("%s has %s besides, and uses %s", last, front, Widened(last, front))
 	}
 	for i := range 8 {
 		id := fmt.Sprint("other-", i)
@@ -63,7 +73,7 @@ func TestBook_SecondBeside(t *testing.T) {
 	}
 }
 
-// TestBook_SecondNone: where there is none to be had, the pod has none, and gets one later. When it ends both are quiet.
+// TestBook_SecondNone: where few are free, which are for pods to come, the pod has none, and gets one later. When it ends both are quiet.
 func TestBook_SecondNone(t *testing.T) {
 	b := newBookTest(t)
 	for i := range Count(8192) {
@@ -73,8 +83,12 @@ func TestBook_SecondNone(t *testing.T) {
 	}
 	b.second("pod-0", 0)
 	b.Remove("pod-1", b.now)
-	b.second("pod-0", 0) // it is quiet
+	b.Remove("pod-2", b.now)
+	b.second("pod-0", 0) // they are quiet
 	b.now = b.now.Add(Quiet)
+	b.settled() // one is spare, for a pod to come
+	b.now = b.now.Add(keepIdle)
+	b.settled()
 	had := b.second("pod-0", 1).Ports
 	first := b.of("pod-0", 1).Ports
 	b.Remove("pod-0", b.now)

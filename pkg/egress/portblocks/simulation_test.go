@@ -230,7 +230,9 @@ func (s *simulation) look(n *simulatedNode, p *simulatedPod) {
 		return
 	}
 	if !p.runs {
-		s.longestWait = max(s.longestWait, s.now.Sub(p.asked))
+		if First(p.id) == p.id { // nobody waits for a second block
+			s.longestWait = max(s.longestWait, s.now.Sub(p.asked))
+		}
 		s.note("%s: %s runs with %v", n.name, p.id, given)
 		if isNone(given.Ports) {
 			s.shared++

@@ -7,16 +7,19 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// Busiest is the destination that most tracked flows of a pod go to, in front of DNAT: as the pod names it. The zero value is that of a pod
+// Busiest is the destination that most tracked TCP connections of a pod go to, in front of DNAT: as the pod names it. The zero value is that of a pod
 // without flows.
 type Busiest struct {
 	Destination netip.AddrPort
 	// Protocol is the IP protocol number.
 	Protocol uint8
-	// Ports is how many source ports of the pod are in use there, or some fewer: see mostDestinations. A connection that has been closed is
-	// among them as long as conntrack remembers it, but not one that was reset: its port is free at once.
+	// Ports is how many source ports of the pod are in use there by TCP, or some fewer: see mostDestinations. A connection that has been
+	// closed is among them as long as conntrack remembers it, but not one that was reset: its port is free at once. So is one of UDP when
+	// its socket is closed, which conntrack does not see: a few sockets would look like many.
 	Ports int
 }
 
@@ -44,9 +47,9 @@ func (t *Table) Busiest(ctx context.Context, pods map[netip.Addr]bool) (busiest 
 	return busiest, nil
 }
 
-// countOf counts a flow that one of these pods has begun.
+// countOf counts a connection that one of these pods has begun.
 func countOf(counts map[netip.Addr]*count, pods map[netip.Addr]bool, t *tracked) {
-	if t.Zone != 0 || !pods[t.Source] || t.state == stateClose || t.original.source.Port() == 0 {
+	if t.Zone != 0 || !pods[t.Source] || t.Protocol != unix.IPPROTO_TCP || t.state == stateClose {
 		return
 	}
 	c := counts[t.Source]

@@ -20,10 +20,10 @@ func TestTable_Busiest(t *testing.T) {
 			}
 		}
 		add(3, flow(tcp, w.pod, to.String(), w.egressIP))
-		add(2, flow(tcp, w.pod, to.String(), w.pod)) // steered
-		add(4, flow(udp, w.pod, to.String(), w.egressIP))
-		add(1, flow(udp, w.unbound, other.String(), w.unbound))
-		elsewhere := flow(udp, w.unbound, other.String(), w.unbound)
+		add(2, flow(tcp, w.pod, to.String(), w.pod))         // steered
+		add(9, flow(udp, w.pod, other.String(), w.egressIP)) // of a few sockets, or many
+		add(1, flow(tcp, w.unbound, other.String(), w.unbound))
+		elsewhere := flow(tcp, w.unbound, other.String(), w.unbound)
 		elsewhere.Zone = 7
 		add(5, elsewhere)
 		busiest := func(pods ...string) (got map[netip.Addr]Busiest) {
@@ -42,7 +42,7 @@ func TestTable_Busiest(t *testing.T) {
 			}
 			return got
 		}
-		pod, unbound := Busiest{to, tcp, 5}, Busiest{other, udp, 1}
+		pod, unbound := Busiest{to, tcp, 5}, Busiest{other, tcp, 1}
 		for i, test := range []struct{ want, got map[netip.Addr]Busiest }{
 			{map[netip.Addr]Busiest{addr(w.pod): pod, addr(w.unbound): unbound}, busiest(w.pod, w.unbound, w.outside)},
 			{map[netip.Addr]Busiest{addr(w.unbound): unbound}, busiest(w.unbound)},
