@@ -25,6 +25,8 @@ const (
 type connections struct {
 	all     []*connection
 	running sync.WaitGroup
+	// ends is called when they are closed, unless it is nil.
+	ends func()
 }
 
 // connection is one of them, as the pod sees it.
@@ -260,4 +262,7 @@ func (c *connections) close() {
 		_ = one.conn.Close()
 	}
 	c.running.Wait()
+	if c.ends != nil {
+		c.ends()
+	}
 }

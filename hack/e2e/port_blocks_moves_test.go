@@ -52,7 +52,8 @@ func TestPortBlocks_FarSideAlone(t *testing.T) {
 // listen has each pod open so many flows of the protocols that its node has, by which the far side alone sends.
 func (w *blocksWorld) listen(pool *poolWorld, ip string, each int, protocols func(*cniRuntime) []string) *connections {
 	w.Helper()
-	c, to := &connections{}, map[string]string{"tcp": pool.beats(ip), "udp": pool.datagrams(ip)}
+	socket := pool.datagrams(ip)
+	c, to := &connections{ends: func() { _ = socket.Close() }}, map[string]string{"tcp": pool.beats(ip), "udp": socket.LocalAddr().String()}
 	w.Cleanup(c.close)
 	for _, r := range w.runtimes {
 		for _, protocol := range protocols(r) {
@@ -74,17 +75,15 @@ func (w *blocksWorld) listen(pool *poolWorld, ip string, each int, protocols fun
 	return c
 }
 
-// datagrams has somebody outside send datagrams to all who have sent one, in the family of an address, and returns where.
-func (w *poolWorld) datagrams(ip string) (address string) {
+// datagrams has somebody outside send datagrams to all who have sent one, in the family of an address, until the socket is closed.
+func (w *poolWorld) datagrams(ip string) (socket net.PacketConn) {
 	w.Helper()
-	var socket net.PacketConn
 	w.must(w.Outside().Do(func() (err error) {
 		socket, err = new(net.ListenConfig).ListenPacket(w.Context(), "udp", netip.AddrPortFrom(w.outsideFor(ip).Addr(), 0).String())
 		return err
 	}))
-	w.Cleanup(func() { _ = socket.Close() })
 	go serveDatagrams(w.Context(), socket)
-	return socket.LocalAddr().String()
+	return socket
 }
 
 // serveDatagrams sends a datagram every beat to all who have sent one.
