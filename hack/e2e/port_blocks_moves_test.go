@@ -49,7 +49,8 @@ func TestPortBlocks_FarSideAlone(t *testing.T) {
 	}
 }
 
-// listen has each pod open so many flows of the protocols that its node has, by which the far side alone sends.
+// listen has each pod open so many flows of the protocols that its node has, by which the far side alone sends; of UDP a tenth, as a thousand
+// of TCP are what two processors can listen to.
 func (w *blocksWorld) listen(pool *poolWorld, ip string, each int, protocols func(*cniRuntime) []string) *connections {
 	w.Helper()
 	socket := pool.datagrams(ip)
@@ -59,7 +60,7 @@ func (w *blocksWorld) listen(pool *poolWorld, ip string, each int, protocols fun
 		for _, protocol := range protocols(r) {
 			for _, s := range r.runs {
 				w.usesBlock(s, 1)
-				for range each {
+				for range map[string]int{"tcp": each, "udp": each/10 + 1}[protocol] {
 					conn, err := s.DialContext(w.Context(), protocol, to[protocol])
 					w.must(err)
 					if protocol == "udp" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
@@ -160,7 +161,7 @@ func (s *sourcePorts) secondsFor(a attachments.Attachment, had, firsts []attachm
 	given, _ := s.keeper.Of(portblocks.Second(a.ContainerID))
 	for _, p := range firsts {
 		isSame := func(o attachments.Ports) bool { return o.IP == p.IP && o.EgressIP == p.EgressIP }
-		isBound := slices.ContainsFunc(bindings, func(b plan.Binding) bool { return b.EgressIP == p.EgressIP })
+		isBound := leadTo(bindings, p.EgressIP)
 		i, has := slices.IndexFunc(had, isSame), slices.Contains(given.Of, p.EgressIP)
 		switch {
 		case p.Shared:
@@ -172,21 +173,6 @@ func (s *sourcePorts) secondsFor(a attachments.Attachment, had, firsts []attachm
 		}
 	}
 	return seconds
-}
-
-// secondBlocks counts this node's pods that have a second block, by egress IP.
-func (s *sourcePorts) secondBlocks() map[netip.Addr]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	counts := map[netip.Addr]int{}
-	for _, a := range s.pods {
-		for _, p := range a.Ports {
-			if p.Second {
-				counts[p.EgressIP]++
-			}
-		}
-	}
-	return counts
 }
 
 // watchFull gives pods a second block before all ports of their first one are in use, until ctx ends.
@@ -232,12 +218,12 @@ func (s *sourcePorts) lookForFull(ctx context.Context) (soon bool) {
 	return soon
 }
 
-// withBlocks returns this node's bound pods that have ports of their own.
+// withBlocks returns this node's pods that have ports of their own.
 func (s *sourcePorts) withBlocks() (pods []attachments.Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(s.pods)) {
-		if _, _, of := s.pods[id].Block(); len(of) > 0 && len(s.bindingsOf(s.pods[id])) > 0 {
+		if _, _, of := s.pods[id].Block(); len(of) > 0 {
 			pods = append(pods, s.pods[id])
 		}
 	}
@@ -252,10 +238,7 @@ func (s *sourcePorts) busiest(ctx context.Context, pods []attachments.Attachment
 		first, last, _ := a.Block()
 		least = min(least, int(last-first)+1)
 		for _, p := range a.Ports {
-			family := kernel.IPv4
-			if p.IP.Is6() {
-				family = kernel.IPv6
-			}
+			family := kernel.Family(cluster.FamilyOf(p.IP))
 			if families[family] == nil {
 				families[family] = map[netip.Addr]bool{}
 			}
@@ -314,8 +297,7 @@ func (u blockUsage) ratio() float64 { return float64(u.busiest.Ports) / float64(
 // usageOf returns what a pod with these bindings uses of the ports of its own that it can use inside, by egress IP.
 func usageOf(a attachments.Attachment, busiest map[netip.Addr]conntrack.Busiest, bindings []plan.Binding) (all []blockUsage) {
 	for _, p := range a.Ports {
-		isBound := slices.ContainsFunc(bindings, func(b plan.Binding) bool { return b.EgressIP == p.EgressIP })
-		if p.Shared || p.Second && !a.Widened || !isBound {
+		if p.Shared || p.Second && !a.Widened || !leadTo(bindings, p.EgressIP) {
 			continue
 		}
 		size := int(p.Last-p.First) + 1
@@ -362,8 +344,8 @@ func (s *sourcePorts) tellFull(a attachments.Attachment, u blockUsage, what full
 		return
 	}
 	s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
-		"this pod uses %d of its %d source ports of %s towards %s %s, and %s. When all are in use it cannot connect there any more. Let it reuse connections, or give its Service larger blocks (the annotation network.openshift.io/egress-port-block) or more egress IPs, and start the pod again",
-		u.busiest.Ports, u.ports, u.egressIP, protocolName(u.busiest.Protocol), u.busiest.Destination, why))
+		"this pod uses %d of its %d source ports of %s towards tcp %s, and %s. When all are in use it cannot connect there any more. Let it reuse connections, or give its Service larger blocks (the annotation network.openshift.io/egress-port-block) or more egress IPs, and start the pod again",
+		u.busiest.Ports, u.ports, u.egressIP, u.busiest.Destination, why))
 }
 
 // widen lets a pod use its second block inside, once. A pod that has set the range itself keeps it: what leaves from other ports than its

@@ -39,7 +39,7 @@ func newFullTest(ctx context.Context, t *testing.T, folder string) *fullTest {
 		busiest := map[netip.Addr]conntrack.Busiest{}
 		for pod, n := range f.used {
 			if ip := netip.MustParseAddr(pod); pods[ip] {
-				busiest[ip] = conntrack.Busiest{Destination: netip.MustParseAddrPort("198.51.100.7:443"), Protocol: 6, Ports: n}
+				busiest[ip] = conntrack.Busiest{Destination: netip.MustParseAddrPort("198.51.100.7:443"), Ports: n}
 			}
 		}
 		return busiest, nil
@@ -69,6 +69,14 @@ func (f *fullTest) pass(name string, ports kernel.Ports) (read func() string) {
 		}
 		return strings.Join(strings.Fields(string(text)), "-")
 	}
+}
+
+// startPassing starts web-0, whose setting is passed.
+func (f *fullTest) startPassing() (first kernel.Ports, read func() string) {
+	f.Helper()
+	f.start("web-0", "10.128.0.5")
+	first, _ = f.blocks("web-0")
+	return first, f.pass("web-0", first)
 }
 
 // look has the process look once, and do what follows.
@@ -215,9 +223,7 @@ func TestFullBlocks_EndedBeforeItWidened(t *testing.T) {
 		folder := t.TempDir()
 		f := newFullTest(ctx, t, folder)
 		f.claims()
-		f.start("web-0", "10.128.0.5")
-		first, _ := f.blocks("web-0")
-		read := f.pass("web-0", first)
+		first, read := f.startPassing()
 		f.used["10.128.0.5"] = 60
 		f.look()
 		if _, second := f.blocks("web-0"); second == (kernel.Ports{}) || read() != first.String() {
@@ -244,9 +250,7 @@ func TestFullBlocks_Unbound(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		f := newFullTest(ctx, t, t.TempDir())
 		f.claims()
-		f.start("web-0", "10.128.0.5")
-		first, _ := f.blocks("web-0")
-		f.pass("web-0", first)
+		f.startPassing()
 		a, _ := f.store.Get("web-0")
 		f.state.SetAttachment(plan.Attachment{Addr: a.IPs[0], Pod: plan.Pod{Namespace: "shop", Name: "web-0"}, UID: a.Pod.UID, Node: "node-a", Labels: map[string]string{"app": "other"}})
 		f.state.Update(v1.IPv4Protocol)
@@ -264,9 +268,7 @@ func TestFullBlocks_NoneLeft(t *testing.T) {
 		f.claims()
 		var notes []string
 		f.tellPod = noting(&notes)
-		f.start("web-0", "10.128.0.5")
-		first, _ := f.blocks("web-0")
-		f.pass("web-0", first)
+		first, _ := f.startPassing()
 		synctest.Wait()
 		var all []string
 		for i := uint16(1024); i < portblocks.Shared.First; i += 64 {
@@ -338,9 +340,7 @@ func TestFullBlocks_Lost(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		f := newFullTest(ctx, t, t.TempDir())
 		f.claims()
-		f.start("web-0", "10.128.0.5")
-		first, _ := f.blocks("web-0")
-		f.pass("web-0", first)
+		first, _ := f.startPassing()
 		f.used["10.128.0.5"] = 50
 		for range 3 {
 			f.look()

@@ -136,6 +136,11 @@ func assignedIP(p attachments.Ports) netip.Addr { return p.EgressIP }
 
 func boundIP(b plan.Binding) netip.Addr { return b.EgressIP }
 
+// leadTo tells whether one of these bindings is to an egress IP.
+func leadTo(bindings []plan.Binding, egressIP netip.Addr) bool {
+	return slices.ContainsFunc(bindings, func(b plan.Binding) bool { return b.EgressIP == egressIP })
+}
+
 // portsFor returns the ports of a pod with these bindings: those that it had, and of other egress IPs what it is given, or else the shared
 // ones. Where it had a block, and is given none, it shares.
 func portsFor(had []attachments.Ports, bindings []plan.Binding, given portblocks.Given, now time.Time) []attachments.Ports {

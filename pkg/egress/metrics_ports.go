@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/component-base/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
@@ -41,12 +42,22 @@ func (s *sourcePorts) collect(gauge func(desc *metrics.Desc, value float64, labe
 
 // sharing counts this node's pods that share ports although they were to have a block, by egress IP.
 func (s *sourcePorts) sharing() map[netip.Addr]int {
+	return s.countPods(func(a attachments.Attachment, p attachments.Ports) bool { return p.Shared && a.BlockSize > 0 })
+}
+
+// secondBlocks counts this node's pods that have a second block, by egress IP.
+func (s *sourcePorts) secondBlocks() map[netip.Addr]int {
+	return s.countPods(func(_ attachments.Attachment, p attachments.Ports) bool { return p.Second })
+}
+
+// countPods counts this node's pods that have such ports, by egress IP.
+func (s *sourcePorts) countPods(have func(attachments.Attachment, attachments.Ports) bool) map[netip.Addr]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	counts := map[netip.Addr]int{}
 	for _, a := range s.pods {
 		for _, p := range a.Ports {
-			if p.Shared && a.BlockSize > 0 {
+			if have(a, p) {
 				counts[p.EgressIP]++
 			}
 		}

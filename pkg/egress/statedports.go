@@ -11,7 +11,6 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -177,8 +176,7 @@ func (s *sourcePorts) ownBlocks() (list []portblocks.Stated) {
 			if p.Second {
 				given = second
 			}
-			bound := func(b plan.Binding) bool { return b.EgressIP == p.EgressIP }
-			if p.Shared || !slices.Contains(given.Of, p.EgressIP) || !slices.ContainsFunc(s.state.BindingsOf(p.IP), bound) {
+			if p.Shared || !slices.Contains(given.Of, p.EgressIP) || !leadTo(s.state.BindingsOf(p.IP), p.EgressIP) {
 				continue
 			}
 			list = append(list, portblocks.Stated{

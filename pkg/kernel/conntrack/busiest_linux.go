@@ -11,13 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Busiest is the destination that most tracked TCP connections of a pod go to, in front of DNAT: as the pod names it. The zero value is that of a pod
-// without flows.
+// Busiest is the destination that most tracked TCP connections of a pod go to, in front of DNAT: as the pod names it. The zero value is that
+// of a pod without connections.
 type Busiest struct {
 	Destination netip.AddrPort
-	// Protocol is the IP protocol number.
-	Protocol uint8
-	// Ports is how many source ports of the pod are in use there by TCP, or some fewer: see mostDestinations. A connection that has been
+	// Ports is how many source ports of the pod are in use there, or some fewer: see mostDestinations. A connection that has been
 	// closed is among them as long as conntrack remembers it, but not one that was reset: its port is free at once. So is one of UDP when
 	// its socket is closed, which conntrack does not see: a few sockets would look like many.
 	Ports int
@@ -42,7 +40,7 @@ func (t *Table) Busiest(ctx context.Context, pods map[netip.Addr]bool) (busiest 
 	busiest = make(map[netip.Addr]Busiest, len(counts))
 	for pod, c := range counts {
 		to, ports := c.busiest()
-		busiest[pod] = Busiest{to.to, to.protocol, ports}
+		busiest[pod] = Busiest{to.to, ports}
 	}
 	return busiest, nil
 }

@@ -42,7 +42,7 @@ func TestTable_Busiest(t *testing.T) {
 			}
 			return got
 		}
-		pod, unbound := Busiest{to, tcp, 5}, Busiest{other, tcp, 1}
+		pod, unbound := Busiest{to, 5}, Busiest{other, 1}
 		for i, test := range []struct{ want, got map[netip.Addr]Busiest }{
 			{map[netip.Addr]Busiest{addr(w.pod): pod, addr(w.unbound): unbound}, busiest(w.pod, w.unbound, w.outside)},
 			{map[netip.Addr]Busiest{addr(w.unbound): unbound}, busiest(w.unbound)},
