@@ -6,11 +6,19 @@
 # to be by ROOT/go.mod and ROOT/patches. DIR must be inside no git work tree but
 # ROOT's: git apply skips files outside of the tree that it runs in.
 vendor::generate() {
-  local root=$1 dir=$2 patch
+  local root=$1 dir=$2
   (cd "${root}" && GOFLAGS=-mod=mod go mod vendor -o "${dir}") || return
-  for patch in "${root}"/patches/*.patch; do
-    if ! (cd "${dir}/k8s.io/kubernetes" && GIT_CEILING_DIRECTORIES="${dir}/k8s.io" git apply --whitespace=nowarn "${patch}"); then
-      echo "$(basename "${patch}") does not apply to the vendored k8s.io/kubernetes; see patches/README.md" >&2
+  vendor::patch "${dir}/k8s.io/kubernetes" "${root}"/patches/*.patch || return
+  vendor::patch "${dir}/github.com/google/nftables" "${root}"/patches/github.com/google/nftables/*.patch
+}
+
+# vendor::patch DIR PATCH... applies patches to a module in DIR.
+vendor::patch() {
+  local dir=$1 patch
+  shift
+  for patch in "$@"; do
+    if ! (cd "${dir}" && GIT_CEILING_DIRECTORIES=$(dirname "${dir}") git apply --whitespace=nowarn "${patch}"); then
+      echo "$(basename "${patch}") does not apply to the vendored ${dir##*/vendor/}; see patches/README.md" >&2
       return 1
     fi
   done

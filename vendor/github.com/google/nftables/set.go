@@ -263,12 +263,22 @@ type Set struct {
 	Timeout       time.Duration
 	KeyType       SetDatatype
 	DataType      SetDatatype
+	// Indicates that the data of a map are intervals: a first value and a last one
+	DataInterval bool
 	// Either host (binaryutil.NativeEndian) or big (binaryutil.BigEndian) endian as per
 	// https://git.netfilter.org/nftables/tree/include/datatype.h?id=d486c9e626405e829221b82d7355558005b26d8a#n109
 	KeyByteOrder binaryutil.ByteOrder
 	Comment      string
 	// Indicates that the set has "size" specifier
 	Size uint32
+}
+
+// dataLen returns how many bytes the data of a map's element are.
+func (s *Set) dataLen() uint32 {
+	if s.DataInterval {
+		return 2 * s.DataType.Bytes
+	}
+	return s.DataType.Bytes
 }
 
 // SetElement represents a data point within a set.
@@ -550,7 +560,7 @@ func (cc *Conn) AddSet(s *Set, vals []SetElement) error {
 				netlink.Attribute{Type: unix.NFTA_SET_DATA_LEN, Data: binaryutil.BigEndian.PutUint32(s.DataType.Bytes)})
 		} else {
 			tableInfo = append(tableInfo, netlink.Attribute{Type: unix.NFTA_SET_DATA_TYPE, Data: binaryutil.BigEndian.PutUint32(s.DataType.nftMagic)},
-				netlink.Attribute{Type: unix.NFTA_SET_DATA_LEN, Data: binaryutil.BigEndian.PutUint32(s.DataType.Bytes)})
+				netlink.Attribute{Type: unix.NFTA_SET_DATA_LEN, Data: binaryutil.BigEndian.PutUint32(s.dataLen())})
 		}
 	}
 	if s.HasTimeout && s.Timeout != 0 {
@@ -632,6 +642,11 @@ func (cc *Conn) AddSet(s *Set, vals []SetElement) error {
 	if s.Interval && s.AutoMerge {
 		// https://git.netfilter.org/nftables/tree/src/mnl.c?id=187c6d01d35722618c2711bbc49262c286472c8f#n1174
 		userData = userdata.AppendUint32(userData, userdata.NFTNL_UDATA_SET_MERGE_ELEMENTS, 1)
+	}
+
+	if s.IsMap && s.DataInterval {
+		// https://git.netfilter.org/nftables/tree/src/mnl.c?id=187c6d01d35722618c2711bbc49262c286472c8f#n1179
+		userData = userdata.AppendUint32(userData, userdata.NFTNL_UDATA_SET_DATA_INTERVAL, 1)
 	}
 
 	if len(s.Comment) != 0 {
@@ -798,6 +813,8 @@ func setsFromMsg(msg netlink.Message) (*Set, error) {
 			data := ad.Bytes()
 			value, ok := userdata.GetUint32(data, userdata.NFTNL_UDATA_SET_MERGE_ELEMENTS)
 			set.AutoMerge = ok && value == 1
+			value, ok = userdata.GetUint32(data, userdata.NFTNL_UDATA_SET_DATA_INTERVAL)
+			set.DataInterval = ok && value == 1
 		case unix.NFTA_SET_DESC:
 			nestedAD, err := netlink.NewAttributeDecoder(ad.Bytes())
 			if err != nil {
@@ -813,6 +830,9 @@ func setsFromMsg(msg netlink.Message) (*Set, error) {
 				return nil, fmt.Errorf("decoding set description: %w", nestedAD.Err())
 			}
 		}
+	}
+	if set.DataInterval {
+		set.DataType.Bytes /= 2
 	}
 	return &set, nil
 }

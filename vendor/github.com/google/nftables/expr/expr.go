@@ -348,6 +348,8 @@ const (
 	NF_NAT_RANGE_PREFIX = unix.NF_NAT_RANGE_NETMAP
 	// NF_NAT_RANGE_PROTO_SPECIFIED defines flag for a specified range
 	NF_NAT_RANGE_PROTO_SPECIFIED = unix.NF_NAT_RANGE_PROTO_SPECIFIED
+	// NF_NAT_RANGE_PROTO_OFFSET defines flag for a port by its offset in the range
+	NF_NAT_RANGE_PROTO_OFFSET = unix.NF_NAT_RANGE_PROTO_OFFSET
 )
 
 func (e *Masq) marshal(fam byte) ([]byte, error) {

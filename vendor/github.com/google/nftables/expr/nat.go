@@ -42,6 +42,10 @@ type NAT struct {
 	Persistent  bool
 	Prefix      bool
 	Specified   bool
+	// Offset has the kernel choose the port of the range that is as far from the
+	// first one as the original port is from 0, modulo the length of the range,
+	// or the next one that is free.
+	Offset bool
 }
 
 // |00048|N-|00001|	|len |flags| type|
@@ -101,6 +105,9 @@ func (e *NAT) marshalData(fam byte) ([]byte, error) {
 	if e.Specified {
 		flags |= NF_NAT_RANGE_PROTO_SPECIFIED
 	}
+	if e.Offset {
+		flags |= NF_NAT_RANGE_PROTO_OFFSET
+	}
 	if flags != 0 {
 		attrs = append(attrs, netlink.Attribute{Type: unix.NFTA_NAT_FLAGS, Data: binaryutil.BigEndian.PutUint32(flags)})
 	}
@@ -135,6 +142,7 @@ func (e *NAT) unmarshal(fam byte, data []byte) error {
 			e.FullyRandom = (flags & NF_NAT_RANGE_PROTO_RANDOM_FULLY) != 0
 			e.Prefix = (flags & NF_NAT_RANGE_PREFIX) != 0
 			e.Specified = (flags & NF_NAT_RANGE_PROTO_SPECIFIED) != 0
+			e.Offset = (flags & NF_NAT_RANGE_PROTO_OFFSET) != 0
 		}
 	}
 	return ad.Err()
