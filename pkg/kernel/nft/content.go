@@ -24,16 +24,16 @@ type Set struct {
 	Hardware, From bool
 	// Protocol and Other are fields of the keys behind the first. Ports: two ports are behind these.
 	Protocol, Other, Ports bool
-	// PortRange: ports in a row, Key.Ports, are behind the first field, and there are no other fields. The elements do not overlap.
+	// PortRange: ports in a row, Key.Ports, are the last field. The elements do not overlap.
 	PortRange bool
 	// Map tells that each element has an address as its value.
 	Map bool
 	// Chains, for a map: the value is a verdict, to go to the chain that [ChainOf] names so. For each rule, and each element of
 	// such maps, that is added, the kernel follows all elements of all such maps of the table.
 	Chains string
-	// PortChains, for a map with Chains: the chain is the one that [ChainOfPorts] names for Key.Ports and Key.Second, which are no part of the
-	// kernel's key. So there is one element for the rest of a key, and it has no value here.
-	PortChains bool
+	// GivesPorts, for a map: ports in a row, Key.Ports, are behind the address in the value. Without PortRange they are no part of the
+	// kernel's key, so there is one element for the rest of a key.
+	GivesPorts bool
 	// ClassIDs, for a map: the value is what [ClassID] returns.
 	ClassIDs bool
 	// Journal: no packet meets the set, and what it holds is no difference to tell.
@@ -68,9 +68,8 @@ type Key struct {
 	Other netip.Addr
 	// Port is that of a set of ports.
 	Port uint16
-	// Ports are those of a set of port ranges, or of a map whose chains are named for ports. Then Second are those that the chain gives
-	// besides, if any.
-	Ports, Second kernel.Ports
+	// Ports are those of a set of port ranges, or of a map that gives ports.
+	Ports kernel.Ports
 }
 
 // Elements returns the number of elements in all sets.
@@ -86,28 +85,6 @@ func (c Content) Elements() int {
 // which nft takes in no name.
 func ChainOf(prefix string, addr netip.Addr) string {
 	return prefix + strings.ReplaceAll(addr.String(), ":", "-")
-}
-
-// ChainOfPorts returns the name of the chain of ports in a row, and of some more in a row if second is not zero.
-func ChainOfPorts(prefix string, ports, second kernel.Ports) string {
-	if second == (kernel.Ports{}) {
-		return prefix + ports.String()
-	}
-	return prefix + ports.String() + portsApart + second.String()
-}
-
-// portsApart is between the ports that a chain is named for.
-const portsApart = "-and-"
-
-// portsOf returns the ports that a chain is named for.
-func portsOf(prefix, chain string) (ports, second kernel.Ports, ok bool) {
-	text, ok := strings.CutPrefix(chain, prefix)
-	text, more, two := strings.Cut(text, portsApart)
-	ports, err := readPorts(text)
-	if two && err == nil {
-		second, err = readPorts(more)
-	}
-	return ports, second, ok && err == nil && ChainOfPorts(prefix, ports, second) == chain
 }
 
 // readPorts reads ports as [kernel.Ports.String] writes them.
@@ -158,8 +135,6 @@ func (s Set) Text(key Key, value netip.Addr) string {
 		text += " . " + key.Ports.String()
 	}
 	switch {
-	case s.PortChains:
-		text += " : goto " + ChainOfPorts(s.Chains, key.Ports, key.Second)
 	case s.Chains != "":
 		text += " : goto " + ChainOf(s.Chains, value)
 	case s.ClassIDs:
@@ -167,6 +142,9 @@ func (s Set) Text(key Key, value netip.Addr) string {
 		text += fmt.Sprintf(" : %x:%x00", number, number)
 	case s.Map:
 		text += " : " + value.String()
+	}
+	if s.GivesPorts {
+		text += " . " + key.Ports.String()
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -75,7 +76,7 @@ func (s Spec) Rule(mark, text string) (r Rule) {
 			r.Exprs, r.err = nil, fmt.Errorf("the nftables rule %q: %w", r.Text, unread.error)
 		}
 	}()
-	w := &words{language: l, left: split(r.Text), asked: map[string]bool{"meta protocol " + familyNames[l.table]: true}}
+	w := &words{language: l, left: split(r.Text), changes: -1, asked: map[string]bool{"meta protocol " + familyNames[l.table]: true}}
 	for len(w.left) > 0 {
 		w.statement()
 	}
@@ -105,6 +106,8 @@ func (w *words) statement() {
 	case first == "counter":
 		w.expect("name")
 		w.add(&expr.Objref{Type: unix.NFT_OBJECT_COUNTER, Name: w.next()})
+	case first == "snat" && w.take(ipWords["IP"][w.ip], "to"):
+		w.snatByMap()
 	case first == "snat":
 		w.nat(expr.NATTypeSourceNAT)
 	case first == "dnat":
@@ -261,6 +264,9 @@ func (w *words) set(f field) {
 	if !is {
 		w.fail("this field cannot be set")
 	}
+	if w.changes < 0 {
+		w.changes = len(w.exprs)
+	}
 	w.value(f.value)
 	to.SourceRegister = true
 	w.add(to)
@@ -353,6 +359,32 @@ func (w *words) nat(kind expr.NATType) {
 	}
 	to.FullyRandom = w.take("fully-random")
 	w.add(to)
+}
+
+// snatByMap gives the packet the address that a map has for a key, and a port of those that the map has: its own if it is among them and free,
+// or else the one that is as far from the first as its own is from 0, modulo their number, or the next that is free. So every node that has
+// the same map gives a flow the same port. nft has no word for that, and does not print it.
+//
+// Where the map has nothing for the key the rule does nothing. So the map is asked before the rule changes anything, whatever stands in front.
+// nft would do so in the order of the text. It also takes the wrong registers for IPv6 (1.0.6 to 1.1.3), so it does not read such a rule.
+func (w *words) snatByMap() {
+	at := len(w.exprs)
+	if w.changes >= 0 {
+		at = w.changes
+	}
+	changes := slices.Clone(w.exprs[at:])
+	w.exprs = w.exprs[:at]
+	w.load(w.readKey(), 0)
+	w.expect("map")
+	const behind = 20 // bytes of registers that the changes use, and more
+	w.add(&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: register(behind), IsDestRegSet: true, SetName: w.setName()})
+	w.add(changes...)
+	first, last := behind, behind+w.addressBytes()+4
+	w.add(&expr.NAT{
+		Type: expr.NATTypeSourceNAT, Family: FamilyOf(w.ip).NAT, Specified: true, Offset: true,
+		RegAddrMin: register(first), RegProtoMin: register(first + w.addressBytes()),
+		RegAddrMax: register(last), RegProtoMax: register(last + w.addressBytes()),
+	})
 }
 
 // natPorts takes the ports for source or destination NAT: that of a field, or some in a row.

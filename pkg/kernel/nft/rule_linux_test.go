@@ -2,6 +2,7 @@ package nft
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -80,7 +81,7 @@ const surroundings = `
 	map chains { type ADDRESS : verdict; }
 	map pod-chains { type ADDRESS . inet_proto : verdict; }
 	map nodes { type ADDRESS : ADDRESS; }
-	map pod-addresses { type ADDRESS . inet_proto : ADDRESS; }
+	map blocks { type ADDRESS . inet_proto : interval ADDRESS . inet_service; }
 	map port-pods { type ADDRESS . inet_service : ADDRESS; flags interval; }
 	set pod-ports { type ADDRESS . inet_service; flags interval; }
 	map ways { type ADDRESS : classid; }
@@ -154,10 +155,8 @@ add @hosts { IP saddr . IP daddr . meta l4proto }
 snat to ADDRESS
 snat to ADDRESS fully-random
 snat to IP saddr
-snat to IP saddr . meta l4proto map @pod-addresses fully-random
 meta l4proto tcp snat to ADDRESS : 61440-65535
-meta l4proto ICMP snat to IP saddr map @nodes : 32000-32511
-meta l4proto sctp snat to IP saddr . meta l4proto map @pod-addresses : 32000-32511
+snat to IP saddr map @nodes
 meta l4proto tcp snat to IP saddr : th sport
 dnat to IP daddr . th dport map @port-pods
 meta l4proto udp IP daddr . th dport @pod-ports drop
@@ -176,6 +175,47 @@ var netdevTexts = []string{
 	"meta protocol 8021ad goto other",
 	"@nh,16,16 0x8100 counter name dropped drop",
 	"goto other",
+}
+
+// TestRule_SourceNATByMap: nft prints the rule as its text is.
+func TestRule_SourceNATByMap(t *testing.T) {
+	l, err := lab.New(t.Context(), lab.Config{Nodes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, family := range map[string]kernel.Family{"ip": kernel.IPv4, "ip6": kernel.IPv6} {
+		s := Spec{Name: "words", Family: family}
+		rule := s.Rule("", "meta l4proto tcp meta mark & 0x0000007e == 0x00000002 meta mark set meta mark & 0xffffff81 snat IP to IP saddr . meta l4proto map @blocks")
+		nft := l.Node().Command(t.Context(), "nft", "-f", "-")
+		nft.Stdin = strings.NewReader("table " + name + " words {\n" + strings.NewReplacer("ADDRESS", addressType[family]).Replace(surroundings) + "}\n}\n")
+		if out, err := nft.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if err := l.Node().Do(func() error { return addRules(s, []Rule{rule}) }); err != nil {
+			t.Fatal(err)
+		}
+		printed, err := l.Node().Command(t.Context(), "nft", "list", "chain", name, "words", "ours").Output()
+		if err != nil || !strings.Contains(string(printed), rule.Text) {
+			t.Errorf("%s: %v\n%s\nnot\n%s", name, err, printed, rule.Text)
+		}
+		ask, change := slices.IndexFunc(rule.Exprs, isLookup), slices.IndexFunc(rule.Exprs, func(e expr.Any) bool {
+			m, is := e.(*expr.Meta)
+			return is && m.SourceRegister
+		})
+		if ask < 0 || change < ask {
+			t.Errorf("%s: the rule changes the mark before it asks the map", name)
+		}
+	}
+}
+
+func isLookup(e expr.Any) bool {
+	_, is := e.(*expr.Lookup)
+	return is
 }
 
 // addRules writes rules beside those of nft.

@@ -54,6 +54,8 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 		set.DataType = nftables.TypeVerdict
 	case s.ClassIDs:
 		set.DataType = nftables.TypeClassID
+	case s.GivesPorts:
+		set.DataType, set.DataInterval = nftables.MustConcatSetType(f.address, nftables.TypeInetService), true
 	case s.Map:
 		set.DataType = f.address
 	}
@@ -90,34 +92,29 @@ func (s Set) encode(to []nftables.SetElement, key Key, value netip.Addr) []nftab
 		}
 		return to
 	case s.Chains != "":
-		verdict := &expr.Verdict{Kind: expr.VerdictGoto, Chain: s.chainOf(key, value)}
+		verdict := &expr.Verdict{Kind: expr.VerdictGoto, Chain: ChainOf(s.Chains, value)}
 		return append(to, nftables.SetElement{Key: s.keyBytes(key), VerdictData: verdict})
-	case s.PortRange:
-		element := nftables.SetElement{Key: withPort(key.Pod, key.Ports.First), KeyEnd: withPort(key.Pod, key.Ports.Last)}
-		if s.Map {
-			element.Val = value.AsSlice()
-		}
-		return append(to, element)
+	}
+	element := nftables.SetElement{Key: s.keyBytes(key)}
+	if s.PortRange {
+		element.KeyEnd = withPort(slices.Clone(element.Key), key.Ports.Last)
+		element.Key = withPort(element.Key, key.Ports.First)
+	}
+	switch {
+	case s.GivesPorts:
+		element.Val = withPort(append(withPort(value.AsSlice(), key.Ports.First), value.AsSlice()...), key.Ports.Last)
 	case s.Map:
-		return append(to, nftables.SetElement{Key: s.keyBytes(key), Val: value.AsSlice()})
+		element.Val = value.AsSlice()
 	}
-	return append(to, nftables.SetElement{Key: s.keyBytes(key)})
+	return append(to, element)
 }
 
-// chainOf is the name of the chain that an element leads to.
-func (s Set) chainOf(key Key, value netip.Addr) string {
-	if s.PortChains {
-		return ChainOfPorts(s.Chains, key.Ports, key.Second)
-	}
-	return ChainOf(s.Chains, value)
+// withPort appends a port to fields of an element.
+func withPort(fields []byte, port uint16) []byte {
+	return append(binary.BigEndian.AppendUint16(fields, port), 0, 0)
 }
 
-// withPort returns an address with a port behind it, as a key.
-func withPort(addr netip.Addr, port uint16) []byte {
-	return append(binary.BigEndian.AppendUint16(addr.AsSlice(), port), 0, 0)
-}
-
-// keyBytes returns a key as the kernel has it: its fields one behind the other, each at a
+// keyBytes returns a key as the kernel has it, but for ports in a row: its fields one behind the other, each at a
 // multiple of four bytes.
 func (s Set) keyBytes(key Key) []byte {
 	switch {
@@ -144,16 +141,16 @@ func (s Set) keyBytes(key Key) []byte {
 func (s Set) decode(f Family, element []byte) (key Key, value netip.Addr, ok bool) {
 	key, validKey := s.decodeKey(f, keyOf(element))
 	data := attribute(element, unix.NFTA_SET_ELEM_DATA)
-	if s.PortChains {
-		verdict := attribute(data, unix.NFTA_DATA_VERDICT)
-		ports, second, validPorts := portsOf(s.Chains, word(attribute(verdict, unix.NFTA_VERDICT_CHAIN)))
-		key.Ports, key.Second = ports, second
-		return key, netip.Addr{}, validKey && validPorts && leadsOn(verdict)
-	}
 	if s.PortRange {
 		last, validLast := s.decodeKey(f, attribute(attribute(element, nftables.NFTA_SET_ELEM_KEY_END), unix.NFTA_DATA_VALUE))
-		validKey = validKey && validLast && last.Pod == key.Pod
-		key.Ports.Last = last.Ports.First
+		key.Ports.Last, last.Ports = last.Ports.First, kernel.Ports{First: key.Ports.First, Last: last.Ports.First}
+		validKey = validKey && validLast && last == key
+	}
+	if s.GivesPorts {
+		value, ports, validValue := decodeGiven(f, attribute(data, unix.NFTA_DATA_VALUE))
+		validValue = validValue && (!s.PortRange || ports == key.Ports)
+		key.Ports = ports
+		return key, value, validKey && validValue
 	}
 	value, validValue := s.decodeValue(data)
 	return key, value, validKey && validValue
@@ -226,6 +223,18 @@ func (s Set) decodeValue(data []byte) (value netip.Addr, ok bool) {
 		return netip.AddrFromSlice(attribute(data, unix.NFTA_DATA_VALUE))
 	}
 	return netip.Addr{}, len(data) == 0
+}
+
+// decodeGiven returns the address and the ports that an element gives: the first address and port, and the last ones.
+func decodeGiven(f Family, data []byte) (value netip.Addr, ports kernel.Ports, ok bool) {
+	half := int(f.length) + 4
+	if len(data) != 2*half {
+		return netip.Addr{}, ports, false
+	}
+	value, _ = netip.AddrFromSlice(data[:f.length]) // of either length
+	last, _ := netip.AddrFromSlice(data[half : half+int(f.length)])
+	ports = kernel.Ports{First: binary.BigEndian.Uint16(data[f.length:]), Last: binary.BigEndian.Uint16(data[half+int(f.length):])}
+	return value, ports, last == value
 }
 
 func (s Set) decodeVerdict(verdict []byte) (value netip.Addr, ok bool) {

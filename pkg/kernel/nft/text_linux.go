@@ -123,6 +123,8 @@ func (s Set) typeText(family kernel.Family) string {
 		text += " : verdict"
 	case s.ClassIDs:
 		text += " : classid"
+	case s.GivesPorts:
+		text += " : interval " + address + " . inet_service"
 	case s.Map:
 		text += " : " + address
 	}

@@ -12,27 +12,24 @@ import (
 
 // The sets for port blocks, which are there if [Config].PortBlocks is set. Those of pods are for bindings of all protocols.
 const (
-	rangesMap       = "ranges"        // pod . protocol : goto the chain that gives its ports
-	podRangesMap    = "pod-ranges"    // pod : the same
-	addressesMap    = "addresses"     // pod . protocol : its egress IP, of those in ranges
-	podAddressesMap = "pod-addresses" // pod : the same
-	inwardMap       = "inward"        // egress IP . ports : the pod that has them
-	ownPortsSet     = "own-ports"     // pod . its ports
-	freshSet        = "fresh"         // egress IPs that have come here
+	blocksMap        = "blocks"          // pod . protocol : its egress IP . the ports that it gets
+	podBlocksMap     = "pod-blocks"      // pod : the same
+	fullBlocksMap    = "full-blocks"     // pod . protocol . ports : its egress IP . the same ports, which it keeps
+	podFullBlocksMap = "pod-full-blocks" // pod . ports : the same
+	inwardMap        = "inward"          // egress IP . ports : the pod that has them
+	ownPortsSet      = "own-ports"       // pod . its ports
+	freshSet         = "fresh"           // egress IPs that have come here
 )
-
-// portsChains begins the names of the chains that give ports.
-const portsChains = "ports-"
 
 // freshTime is how long after an egress IP has come here this node passes on datagrams of flows that it does not know: as long as the
 // former holder would have remembered one that only the far side uses (nf_conntrack_udp_timeout_stream, by default).
 const freshTime = 2 * time.Minute
 
 var blockSets = []nft.Set{
-	{Name: rangesMap, Protocol: true, Map: true, Chains: portsChains, PortChains: true},
-	{Name: podRangesMap, Map: true, Chains: portsChains, PortChains: true},
-	{Name: addressesMap, Protocol: true, Map: true},
-	{Name: podAddressesMap, Map: true},
+	{Name: blocksMap, Protocol: true, Map: true, GivesPorts: true},
+	{Name: podBlocksMap, Map: true, GivesPorts: true},
+	{Name: fullBlocksMap, Protocol: true, PortRange: true, Map: true, GivesPorts: true},
+	{Name: podFullBlocksMap, PortRange: true, Map: true, GivesPorts: true},
 	{Name: inwardMap, PortRange: true, Map: true},
 	{Name: ownPortsSet, PortRange: true},
 	{Name: freshSet, Timeout: freshTime, Passing: true},
@@ -66,15 +63,26 @@ func (p twoPorts) with(b kernel.Block) twoPorts {
 	return p
 }
 
+// two tells whether there is a second block.
+func (p twoPorts) two() bool { return p.second != kernel.Ports{} }
+
+// last are the ports that new flows get.
+func (p twoPorts) last() kernel.Ports {
+	if p.two() {
+		return p.second
+	}
+	return p.first
+}
+
 // blocks are what a content knows of port blocks.
 type blocks struct {
 	// ports are those that source NAT gives.
 	ports  map[blockOf]twoPorts
 	shared map[netip.Addr]kernel.Ports
-	// given are the ports in the sets ranges and pod-ranges, by set and by the key without ports. uses counts the bindings for
-	// which ports are there.
+	// given are the ports in the maps blocks and pod-blocks, by map and by the key without ports. full counts the bindings that have
+	// two blocks.
 	given map[string]map[nft.Key]twoPorts
-	uses  map[twoPorts]int
+	full  int
 	// counting are the blocks, and bound how many bindings there are of a pod to an egress IP: without one the block leads nowhere.
 	counting []kernel.Block
 	bound    map[blockOf]int
@@ -86,8 +94,8 @@ type blocks struct {
 
 func newBlocks() blocks {
 	return blocks{
-		ports: map[blockOf]twoPorts{}, uses: map[twoPorts]int{}, bound: map[blockOf]int{}, closed: map[kernel.Binding]bool{},
-		given: map[string]map[nft.Key]twoPorts{rangesMap: {}, podRangesMap: {}},
+		ports: map[blockOf]twoPorts{}, bound: map[blockOf]int{}, closed: map[kernel.Binding]bool{},
+		given: map[string]map[nft.Key]twoPorts{blocksMap: {}, podBlocksMap: {}},
 	}
 }
 
@@ -178,26 +186,28 @@ func (c *content) give(edit nft.Edit, p places, egressIP netip.Addr) {
 	if !c.hasBlocks {
 		return
 	}
-	given := c.blocks.given[p.ranges]
+	given := c.blocks.given[p.blocks]
 	had, has := given[p.key]
 	ports, wanted := c.blocks.ports[blockOf{p.key.Pod, egressIP}]
 	if has && (!wanted || had != ports) {
-		edit.Remove(p.ranges, keyWith(p.key, had))
-		edit.Remove(p.addresses, p.key)
-		delete(given, p.key)
-		if c.blocks.uses[had]--; c.blocks.uses[had] == 0 {
-			delete(c.blocks.uses, had)
+		edit.Remove(p.blocks, keyWith(p.key, had.last()))
+		if had.two() {
+			edit.Remove(p.fullBlocks, keyWith(p.key, had.first))
+			c.blocks.full--
 		}
+		delete(given, p.key)
 	}
 	if !wanted {
 		return
 	}
-	if !has || had != ports {
-		c.blocks.uses[ports]++
+	if ports.two() && given[p.key] != ports {
+		c.blocks.full++
 	}
 	given[p.key] = ports
-	edit.Set(p.ranges, keyWith(p.key, ports), netip.Addr{})
-	edit.Set(p.addresses, p.key, egressIP)
+	edit.Set(p.blocks, keyWith(p.key, ports.last()), egressIP)
+	if ports.two() {
+		edit.Set(p.fullBlocks, keyWith(p.key, ports.first), egressIP)
+	}
 }
 
 // bindBlock takes note that a pod has a binding more to an egress IP, or less. With the first one its ports lead to it, with the last
@@ -237,7 +247,7 @@ func (c *content) closeBlock(edit nft.Edit, b kernel.Binding) {
 	}
 }
 
-func keyWith(key nft.Key, ports twoPorts) nft.Key {
-	key.Ports, key.Second = ports.first, ports.second
+func keyWith(key nft.Key, ports kernel.Ports) nft.Key {
+	key.Ports = ports
 	return key
 }

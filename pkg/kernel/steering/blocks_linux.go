@@ -1,10 +1,10 @@
 package steering
 
 import (
-	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/nftables"
@@ -25,14 +25,6 @@ const numberInward = numberBlackhole
 
 // transports are the protocols whose ports, or echo identifiers, source NAT gives. Bindings are of the first three, or of all.
 var transports = []string{"tcp", "udp", "sctp", "ICMP"}
-
-// blockRules are the rules that give ports, by what they depend on.
-type blockRules map[blockGiver][]nft.Rule
-
-type blockGiver struct {
-	ports twoPorts
-	pods  bool
-}
 
 // inward leads first packets to held egress IPs to the pods whose ports they are for. Most flows begin with a SYN, and are done with then.
 func (l layout) inward() []nft.Rule {
@@ -65,35 +57,25 @@ func (l layout) keepFarPort() (rules []nft.Rule) {
 	return rules
 }
 
-// givePorts gives a pod's first packet a port of its block. One that has such a port keeps it, unless the pod uses it for
-// the same destination under another port. Of two blocks it gives the second, because the first is full towards some destination, but to
-// what has a port of the first. Echo identifiers are another space, which is not full: they stay in the first.
-func (l layout) givePorts(g blockGiver) (rules []nft.Rule) {
-	for _, k := range selectors(g.pods) {
-		protocols := transports
-		if k.sourcesMap == ofOneProtocol.sourcesMap {
-			protocols = transports[:3]
+// givePorts gives a pod's first packet a port of its block. Of two blocks it gives the second, because the first is full towards some
+// destination, but to what has a port of the first. Echo identifiers get the second, too. Protocols without ports get the address by other
+// rules.
+func (l layout) givePorts(k selector, b *blocks) (rules []nft.Rule) {
+	if len(b.given[strings.TrimPrefix(k.blocksMap, "@")]) == 0 {
+		return nil
+	}
+	protocols := transports
+	if k.blocksMap == ofOneProtocol.blocksMap {
+		protocols = transports[:3]
+	}
+	for _, protocol := range protocols {
+		of := "meta l4proto " + protocol + " " + l.markedToLeave()
+		if b.full > 0 && protocol != "ICMP" {
+			rules = append(rules, l.rule("from the pod's first ports", of+l.setMark(0)+" snat IP to "+k.from+" . th sport map "+k.fullBlocksMap))
 		}
-		give := l.setMark(0) + " snat to " + k.from + " map " + k.addressesMap
-		for _, protocol := range protocols {
-			of := "meta l4proto " + protocol
-			ports := g.ports.first
-			if second := g.ports.second; second != (kernel.Ports{}) && protocol != "ICMP" {
-				rules = append(rules, l.rule("from the pod's first ports", of+withSourcePort(ports)+give+" : "+ports.String()))
-				ports = second
-			}
-			rules = append(rules, l.rule("from the pod's ports", of+give+" : "+ports.String()))
-		}
-		if k.sourcesMap != ofOneProtocol.sourcesMap {
-			rules = append(rules, l.rule("without ports", give))
-		}
+		rules = append(rules, l.rule("from the pod's ports", of+l.setMark(0)+" snat IP to "+k.from+" map "+k.blocksMap))
 	}
 	return rules
-}
-
-// withSourcePort matches ports in a row, which are neither 0 nor 65535.
-func withSourcePort(ports kernel.Ports) string {
-	return fmt.Sprintf(" th sport > %d th sport < %d", ports.First-1, ports.Last+1)
 }
 
 // giveShared gives a port that pods without a block share.
@@ -103,19 +85,6 @@ func (l layout) giveShared(egressIP netip.Addr, shared kernel.Ports) (rules []nf
 		rules = append(rules, l.rule("from the shared ports", "meta l4proto "+protocol+give+" : "+shared.String()))
 	}
 	return append(rules, l.rule("without ports", give))
-}
-
-// blockChains adds the chains for blocks.
-func (l layout) blockChains(chains map[string][]nft.Rule, c *content) {
-	chains[inwardChain], chains[blockChain] = l.inward(), l.block()
-	for ports := range c.blocks.uses {
-		g := blockGiver{ports, c.pods > 0}
-		if l.blocks[g] == nil {
-			l.blocks[g] = l.givePorts(g)
-		}
-		chains[nft.ChainOfPorts(portsChains, ports.first, ports.second)] = l.blocks[g]
-	}
-	maps.DeleteFunc(l.blocks, func(g blockGiver, _ []nft.Rule) bool { return c.blocks.uses[g.ports] == 0 })
 }
 
 // markFresh takes note of the egress IPs that have come here: they are held now, and were not before.

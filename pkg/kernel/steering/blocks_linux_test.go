@@ -70,8 +70,16 @@ func (c *cluster) bindEach(protocols ...kernel.Protocol) (bindings []kernel.Bind
 	return bindings
 }
 
+// outsideOf is the port that a pod with these ports gets for one of its own.
+func outsideOf(ports kernel.Ports, source uint16) uint16 {
+	if ports.Contains(source) {
+		return source
+	}
+	return ports.First + source%(ports.Last-ports.First+1)
+}
+
 // TestBlocks_PortsOutside: what a pod sends leaves from its own ports, whatever port the pod has chosen, and that of a pod without a
-// block from the shared ones. One that lies there stays.
+// block from the shared ones. One that lies there stays, and another one becomes the same on every node.
 func TestBlocks_PortsOutside(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP, kernel.SCTP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +100,7 @@ func TestBlocks_PortsOutside(t *testing.T) {
 									t.Fatalf("node %d, pod %d, %s from port %d: seen as %s, %v", holder, pod, network, source, seen, err)
 								}
 								got := all[len(all)-1].Port()
-								if !ports.Contains(got) || ports.Contains(source) && got != source {
+								if !ports.Contains(got) || (pod != 3 || ports.Contains(source)) && got != outsideOf(ports, source) {
 									t.Errorf("node %d, pod %d, %s from port %d: leaves from port %d, want one of %s", holder, pod, network, source, got, ports)
 								}
 							}
@@ -105,6 +113,23 @@ func TestBlocks_PortsOutside(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestBlocks_PortOutsideIsTaken: a port outside of the block gets another one of it where the pod has a connection with the one that it
+// would get.
+func TestBlocks_PortOutsideIsTaken(t *testing.T) {
+	onBlocks(t, func(c *cluster) {
+		c.goesTo(1, c.bindEach(kernel.TCP))
+		server := c.serve(c.lab.Outside(), "tcp")[0]
+		const source = 6000
+		taken := outsideOf(firstBlock, source)
+		for i, source := range []uint16{taken, source} {
+			seen, err := c.lab.Pod(1).Ask(t.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), port), source)
+			if all := server.Seen(); err != nil || seen != c.egressIP || len(all) != i+1 || !firstBlock.Contains(all[i].Port()) || (all[i].Port() == taken) != (i == 0) {
+				t.Fatalf("from port %d: seen as %s: %v, %v", source, seen, all, err)
+			}
+		}
+	})
 }
 
 // TestBlocks_SecondPortsOutside: of a pod with two blocks, a port of either stays, also of the one that lies in front, and what is from
@@ -128,8 +153,8 @@ func TestBlocks_SecondPortsOutside(t *testing.T) {
 					if err != nil || seen != c.egressIP || len(all) == 0 {
 						t.Fatalf("node %d, %s from port %d: seen as %s, %v", holder, network, source, seen, err)
 					}
-					if got := all[len(all)-1].Port(); !ports.Contains(got) || ports.Contains(source) && got != source {
-						t.Errorf("node %d, %s from port %d: leaves from port %d, want one of %s", holder, network, source, got, ports)
+					if got := all[len(all)-1].Port(); got != outsideOf(ports, source) {
+						t.Errorf("node %d, %s from port %d: leaves from port %d, want %d", holder, network, source, got, outsideOf(ports, source))
 					}
 				}
 			}
@@ -447,15 +472,18 @@ func TestBlocks_TableFollows(t *testing.T) {
 		block := func(pod, egressIP netip.Addr, first, size uint16) kernel.Block {
 			return kernel.Block{Pod: pod, EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + size - 1}}
 		}
+		more := block(pod, c.egressIP, 4096, 512)
+		more.Second = true
 		for step, blocks := range [][]kernel.Block{
 			{block(pod, c.egressIP, 1024, 512)},
 			{block(pod, c.egressIP, 1024, 512), block(second, c.another, 1024, 1024)},
 			{block(pod, c.egressIP, 1536, 512), block(second, c.another, 1024, 512), block(second, c.another, 2048, 64)},
+			{block(pod, c.egressIP, 1536, 512), block(second, c.another, 1024, 512), more},
 			{block(second, c.egressIP, 1536, 512), block(pod, c.egressIP, 1600, 64), block(pod, c.another, 2048, 64), block(second, c.another, 2048, 64)},
 			nil,
 		} {
 			d := c.desired(bindings...)
-			if step > 2 {
+			if step > 3 {
 				d.Bindings = d.Bindings[1:]
 			}
 			d.Steering = n.steering(map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)})
@@ -477,6 +505,16 @@ func TestBlocks_TableFollows(t *testing.T) {
 			}
 			if differences := n.read(); differences != nil || !n.untouched() {
 				t.Errorf("step %d: %v", step, differences)
+			}
+			if table := n.nft("list table %s", n.name()); step == 3 {
+				for _, element := range []string{
+					fmt.Sprintf("%s . tcp : %s . 4096-4607", pod, c.egressIP), fmt.Sprintf("%s . tcp . 1536-2047 : %s . 1536-2047", pod, c.egressIP),
+					fmt.Sprintf("%s : %s . 1024-1535", second, c.another),
+				} {
+					if !strings.Contains(table, element) {
+						t.Errorf("nft does not print %s:\n%s", element, table)
+					}
+				}
 			}
 			if step == 1 {
 				n.nft("delete element %s inward { %s . 1024-1535 : %s }", n.name(), c.egressIP, pod)

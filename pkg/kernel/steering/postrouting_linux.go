@@ -20,14 +20,12 @@ func (l layout) first(pods bool) (rules []nft.Rule) {
 
 // postrouting gives flows their egress IP that leave from this node. What is on its way to another node, and what
 // has arrived and no binding takes, keeps its source: nobody masquerades it then.
-func (l layout) postrouting(pods, blocks bool) (rules []nft.Rule) {
+func (l layout) postrouting(pods bool, b *blocks) (rules []nft.Rule) {
 	if l.config.PortBlocks {
 		rules = append(rules, l.rule("nobody's who is bound", l.markedWith(0)+"accept"))
 	}
 	for _, k := range selectors(pods) {
-		if blocks {
-			rules = append(rules, l.rule("leaves from this node, from a block", l.markedToLeave()+k.from+" vmap "+k.rangesMap))
-		}
+		rules = append(rules, l.givePorts(k, b)...)
 		rules = append(rules, l.rule("leaves from this node", l.markedToLeave()+k.from+" vmap "+k.sourcesMap))
 	}
 	if l.config.PortBlocks {

@@ -15,7 +15,7 @@ func Halt(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: setsOf(Config{PortBlocks: true})})
-		err := w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap, rangesMap, podRangesMap)
+		err := w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap, blocksMap, podBlocksMap, fullBlocksMap, podFullBlocksMap)
 		w.Close()
 		if !errors.Is(err, nft.ErrNone) { // a kernel without nftables holds nothing
 			errs = append(errs, err)

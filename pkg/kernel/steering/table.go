@@ -295,16 +295,16 @@ func (c *content) take(edit nft.Edit, b kernel.Binding) {
 // places are the sets that a binding has an element in: one by the pod and its egress IP, which other bindings of the pod do
 // not have, and the others by the pod.
 type places struct {
-	own, bound, sources, ways, ranges, addresses string
-	ownKey, key                                  nft.Key
+	own, bound, sources, ways, blocks, fullBlocks string
+	ownKey, key                                   nft.Key
 }
 
 func placesOf(b kernel.Binding) places {
 	if b.Protocol == kernel.All {
-		return places{ownPodsSet, boundPodsSet, podSourcesMap, podWaysMap, podRangesMap, podAddressesMap, nft.Key{Pod: b.Pod, Other: b.EgressIP}, nft.Key{Pod: b.Pod}}
+		return places{ownPodsSet, boundPodsSet, podSourcesMap, podWaysMap, podBlocksMap, podFullBlocksMap, nft.Key{Pod: b.Pod, Other: b.EgressIP}, nft.Key{Pod: b.Pod}}
 	}
 	own, key := nft.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, nft.Key{Pod: b.Pod, Protocol: b.Protocol}
-	return places{ownSet, boundSet, sourcesMap, waysMap, rangesMap, addressesMap, own, key}
+	return places{ownSet, boundSet, sourcesMap, waysMap, blocksMap, fullBlocksMap, own, key}
 }
 
 // steers tells whether packets of some binding do not leave from this node.

@@ -58,7 +58,6 @@ type layout struct {
 	speakers map[netip.Addr][]nft.Rule
 	// sources are the rules that give egress IPs. There may be a thousand, and few of them change.
 	sources map[giver][]nft.Rule
-	blocks  blockRules
 }
 
 // generations are the rules of the last state, and of the one that is made.
@@ -72,7 +71,7 @@ type giver struct {
 }
 
 func newLayout(c Config) layout {
-	return layout{c, specOf(c), &generations{now: map[string]nft.Rule{}}, map[netip.Addr][]nft.Rule{}, map[giver][]nft.Rule{}, blockRules{}}
+	return layout{c, specOf(c), &generations{now: map[string]nft.Rule{}}, map[netip.Addr][]nft.Rule{}, map[giver][]nft.Rule{}}
 }
 
 // specOf returns what never changes of the table.
@@ -118,7 +117,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		beginsChain:      l.begins(c.pods > 0, c.steers()),
 		astrayChain:      l.astray(),
 		firstChain:       l.first(c.pods > 0),
-		postroutingChain: l.postrouting(c.pods > 0, len(c.blocks.uses) > 0),
+		postroutingChain: l.postrouting(c.pods > 0, &c.blocks),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
 		steeredChain:     l.steered(),
@@ -144,7 +143,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 	}
 	state := nft.State{Sets: c.sets, Chains: chains}
 	if l.config.PortBlocks {
-		l.blockChains(chains, c)
+		chains[inwardChain], chains[blockChain] = l.inward(), l.block()
 		state.Passing = map[string]map[nft.Key]time.Time{freshSet: c.blocks.fresh}
 	}
 	for egressIP := range c.uses {

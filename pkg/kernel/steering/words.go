@@ -31,8 +31,7 @@ type selector struct {
 	// from is the key of the pod that has sent a packet, to that of the one that it is for, own that of a pod and its egress IP.
 	from, to, own                      string
 	bound, ownSet, waysMap, sourcesMap string
-	// rangesMap leads to the chains that give ports, addressesMap has the egress IP then.
-	rangesMap, addressesMap string
+	blocksMap, fullBlocksMap           string
 	// other excludes the bindings that go before.
 	other string
 }
@@ -40,11 +39,11 @@ type selector struct {
 var (
 	ofOneProtocol = selector{
 		"IP saddr . meta l4proto", "IP daddr . meta l4proto", "IP saddr . meta l4proto . IP daddr",
-		"@" + boundSet, "@" + ownSet, "@" + waysMap, "@" + sourcesMap, "@" + rangesMap, "@" + addressesMap, "",
+		"@" + boundSet, "@" + ownSet, "@" + waysMap, "@" + sourcesMap, "@" + blocksMap, "@" + fullBlocksMap, "",
 	}
 	ofAllProtocols = selector{
 		"IP saddr", "IP daddr", "IP saddr . IP daddr",
-		"@" + boundPodsSet, "@" + ownPodsSet, "@" + podWaysMap, "@" + podSourcesMap, "@" + podRangesMap, "@" + podAddressesMap, " IP saddr . meta l4proto != @" + boundSet,
+		"@" + boundPodsSet, "@" + ownPodsSet, "@" + podWaysMap, "@" + podSourcesMap, "@" + podBlocksMap, "@" + podFullBlocksMap, " IP saddr . meta l4proto != @" + boundSet,
 	}
 )
 
