@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	firstBlock  = kernel.Ports{First: 32000, Last: 32511}
-	secondBlock = kernel.Ports{First: 32512, Last: 32767}
+	firstBlock  = kernel.Ports{First: 31744, Last: 32255}
+	secondBlock = kernel.Ports{First: 32256, Last: 32511}
 	sharedPorts = kernel.Ports{First: 61440, Last: 65535}
 )
 
@@ -136,7 +136,7 @@ func TestBlocks_PortOutsideIsTaken(t *testing.T) {
 // other ports gets one of the second. So it is on each holder, and what comes for a port of either goes to the pod.
 func TestBlocks_SecondPortsOutside(t *testing.T) {
 	onBlocks(t, func(c *cluster) {
-		pod, second := c.addr(c.lab.Pod(1)), kernel.Ports{First: 31488, Last: 31999}
+		pod, second := c.addr(c.lab.Pod(1)), kernel.Ports{First: 31232, Last: 31743}
 		c.blocks = append([]kernel.Block{{Pod: pod, EgressIP: c.egressIP, Ports: second, Second: true}}, c.blocks...)
 		networks := []string{"tcp", "udp"}
 		servers := c.serve(c.lab.Outside(), networks...)
