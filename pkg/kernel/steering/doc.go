@@ -206,10 +206,10 @@
 //
 // Where pods may have source ports of an egress IP for themselves ([Config].PortBlocks, [kernel.Steering].Blocks), the table has besides:
 //
-//	map ranges     { type ipv4_addr . inet_proto : verdict; }           pod . protocol : goto ports-<first>-<last>, or
-//	                                                                    goto ports-<first>-<last>-and-<first>-<last> of two blocks
-//	map addresses  { type ipv4_addr . inet_proto : ipv4_addr; }         pod . protocol : its egress IP, of those in ranges
-//	pod-ranges, pod-addresses: the same without the protocol, for bindings of all protocols
+//	map blocks      { type ipv4_addr . inet_proto : interval ipv4_addr . inet_service; }   pod . protocol : its egress IP . its ports
+//	map full-blocks { type ipv4_addr . inet_proto . inet_service : the same; flags interval; }   pod . protocol . its first ports : the same,
+//	                                                                    of pods with two blocks. These have the second one in blocks
+//	pod-blocks, pod-full-blocks: the same without the protocol, for bindings of all protocols
 //	map inward     { type ipv4_addr . inet_service : ipv4_addr; flags interval; }   egress IP . ports : pod that is bound to it
 //	set own-ports  { type ipv4_addr . inet_service; flags interval; }   pod . its ports, of those that may run here
 //	set fresh      { type ipv4_addr; timeout 2m; }                      egress IPs that have come here
@@ -232,19 +232,12 @@
 //	}
 //	chain postrouting {
 //	    not marked                                                      accept
-//	    from here, or arrived: ip saddr . meta l4proto                  vmap @ranges, then vmap @sources
+//	    tcp, udp, or sctp, from here, or arrived:
+//	        mark := 0, snat to ip saddr . meta l4proto . th sport       map @full-blocks, if there is one
+//	        mark := 0, snat to ip saddr . meta l4proto                  map @blocks
+//	    the same, and icmp, for bindings of all protocols
+//	    from here, or arrived: ip saddr . meta l4proto                  vmap @sources
 //	    inward, tcp or udp                                              snat to ip saddr : th sport
-//	    ...
-//	}
-//	chain ports-32000-32511 {
-//	    tcp, udp, or sctp    mark := 0, snat to ip saddr . meta l4proto map @addresses : 32000-32511
-//	    the same, and icmp, for bindings of all protocols               mark := 0, snat to ip saddr map @pod-addresses : 32000-32511
-//	                                                                    mark := 0, snat to ip saddr map @pod-addresses
-//	}
-//	chain ports-32000-32511-and-32512-33023 {                           of two blocks, the second one behind
-//	    tcp, udp, or sctp, th sport > 31999, th sport < 32512           mark := 0, snat to … : 32000-32511
-//	    tcp, udp, or sctp                                               the same : 32512-33023
-//	    icmp, for bindings of all protocols                             … : 32000-32511
 //	    ...
 //	}
 //	chain from-203.0.113.10 {                                           of an egress IP that has shared ports
@@ -257,12 +250,14 @@
 //	    ...
 //	}
 //
-// The kernel keeps a source port that lies in the range, and translates others into it: a pod's explicit ports, too. An echo identifier
-// is translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the address alone. There is a
-// chain for each range of ports and not for each pod: 5,000 pods make some hundred chains.
+// The rules with blocks and full-blocks ask the map before they change the mark (package nft). The kernel keeps a source port of the block,
+// and translates others into it: a pod's explicit ports, too. Port 5000 becomes the one that is 5000 modulo the number of ports behind the
+// block's first, or the next that is free: the same on every node. The first port has to be a multiple of that number, so that ports of the
+// block stay. An echo identifier is translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the
+// address alone, from @sources.
 //
 // A pod has two blocks of an egress IP when its first was nearly full towards some destination. What is from a port of the first stays
-// there, and all else gets a port of the second, which is not full. Echo identifiers stay in the first. Of more blocks, which nobody
+// there, and all else gets a port of the second, which is not full. Of more blocks, which nobody
 // gives, the lowest count. What comes for any of them reaches the pod.
 //
 // What comes for a port of a block, belongs to no flow of this node and begins no connection is of a flow that another node knew. It goes
@@ -283,15 +278,15 @@
 // kernel drops the packet, and the far side sends it again.
 //
 // What begins or ends here: a FIN or an RST of no flow is invalid to conntrack, so it is dropped as nostate until the pod is heard; SCTP is
-// as without blocks. A connection whose pod has chosen a port outside of its block has another one outside, which no other node knows: the
-// pod's next packet gets yet another one there, and the far side resets it; if that is the port of another connection of the pod, package
-// conntrack finds out, and both are reset. Such a port is any one of the block that is free towards the destination. So it may be the one
-// that another connection of the pod to the same destination has inside, which is heard here later: that one gets another port outside,
-// too, and does not outlive a holder. A receiving flow of UDP goes on if the pod's node is not the former holder: there the entry is ended,
+// as without blocks. A connection whose pod has chosen a port outside of its block goes on if its pod is heard here before its far side: it
+// gets the same port as from the former holder. What the far side sends goes to that port of the pod, where the pod has no connection and
+// resets it; so the pods' nodes see to it that their pods are heard at once (package conntrack). Only where the port was not free,
+// because the pod has another connection to the same destination with it, its next packet may get another one than before, and the far side
+// resets it; if that is the port of another connection of the pod, package conntrack finds out, and both are reset. A receiving flow of UDP goes on if the pod's node is not the former holder: there the entry is ended,
 // and the pod has to send.
 //
-// Pods with blocks begin new flows at 0.95 of the rate without blocks (make bench RUN='^steering/port-blocks$'). Without the chain inward,
-// which each new flow meets before its route, it is 0.975; the rest is one lookup more, of the egress IP in the map addresses.
+// Pods with blocks begin new flows at BENCH of the rate without blocks (make bench RUN='^steering/port-blocks$'). What they lose is the chain
+// inward, which each new flow meets before its route.
 //
 // The fast path takes what the pods have begun. What the far side has made known here has a translated destination, and takes the rules'
 // way on the holder.
