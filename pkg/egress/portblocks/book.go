@@ -26,6 +26,9 @@ const (
 	// which may start again all at once, until none has started for so long; and one at least.
 	MostSpares = 8
 	calm       = time.Minute
+	// rest is how long after a pod has asked for a block a node claims other spare ones, if there is one left: requests would keep the pod
+	// from starting, and others may start with it.
+	rest = 50 * time.Millisecond
 	// keepIdle is how long a node keeps a block that it does not need any more: what it needs may change with each claim of another node.
 	keepIdle = time.Minute
 	// firstRetry is when a write is tried again that failed; twice as long each time, up to longestRetry.
@@ -133,6 +136,8 @@ type group struct {
 	// starts are when pods have asked for a block, the last ones, and spares is how many spare blocks are for the next ones.
 	starts []time.Time
 	spares int
+	// rests: spare blocks are missing, and are not claimed before restsUntil.
+	rests bool
 }
 
 // start notes that a pod asks for a block.
@@ -146,6 +151,14 @@ func (g *group) start(now time.Time) {
 func (g *group) calmAt() (at time.Time) {
 	if g.spares > 1 {
 		at = g.starts[len(g.starts)-1].Add(calm)
+	}
+	return at
+}
+
+// restsUntil returns until when no spare block is claimed as long as there is one; zero if no pod has started.
+func (g *group) restsUntil() (at time.Time) {
+	if n := len(g.starts); n > 0 {
+		at = g.starts[n-1].Add(rest)
 	}
 	return at
 }
@@ -652,6 +665,9 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 	spares := b.spares(now)
 	for _, g := range b.groups {
 		earlier(g.calmAt())
+		if g.rests {
+			earlier(g.restsUntil())
+		}
 	}
 	for _, ip := range slices.SortedFunc(maps.Keys(b.ledgers), netip.Addr.Compare) {
 		l := b.ledgers[ip]
@@ -701,7 +717,8 @@ func (b *Book) spares(now time.Time) map[netip.Addr]map[kernel.Ports]bool {
 }
 
 // sparesFor returns the blocks that a node keeps, or claims, for the next pods of a group. New ones it claims several at once, when half of
-// those that are wanted are left: that is a write for some pods, and not one for each.
+// those that are wanted are left: that is a write for some pods, and not one for each. It does so when pods that start have started, or if
+// there is none left.
 func (b *Book) sparesFor(g *group, now time.Time) (spares []kernel.Ports) {
 	all := b.candidates(g.ips, g.size, unclaimed, now)
 	all = slices.DeleteFunc(all, func(c candidate) bool { return c.value < completeValue(g.ips) })
@@ -718,7 +735,8 @@ func (b *Book) sparesFor(g *group, now time.Time) (spares []kernel.Ports) {
 	}
 	wanted := g.wanted(now)
 	keeps := min(begun, wanted, b.mayHave(g, 8, now))
-	if whole > wanted/2 || keeps == wanted {
+	missing := whole <= wanted/2 && keeps < wanted
+	if g.rests = missing && whole > 0 && now.Before(g.restsUntil()); g.rests || !missing {
 		return spares[:keeps]
 	}
 	if claims := min(len(all), wanted, b.mayHave(g, 4, now)); claims > 0 || keeps > 0 {

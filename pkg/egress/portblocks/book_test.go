@@ -90,7 +90,18 @@ func TestBook_SparesForMany(t *testing.T) {
 	if n := b.Numbers(512, b.now)[egressIP]; b.writes > 2*14 || n.Spare <= MostSpares/2 || n.Spare > MostSpares {
 		t.Errorf("%d writes for 40 pods, %d spare blocks; expected one of each egress IP for 4 pods, once all are there, and 5 to %d", b.writes, n.Spare, MostSpares)
 	}
+	for i := 0; b.Numbers(512, b.now)[egressIP].Spare > MostSpares/2; i++ {
+		b.Add(fmt.Sprint("alone-", i), ips, 512, b.now)
+	}
+	if writes, wake := b.Next(b.now); len(writes) > 0 || wake != b.now.Add(rest) {
+		t.Errorf("%d writes, the next time is %s; expected none while a pod starts, and the end of that", len(writes), wake)
+	}
+	b.now = b.now.Add(rest)
+	b.settled()
 	before := b.Numbers(512, b.now)[egressIP].Spare
+	if before != MostSpares {
+		t.Errorf("%d spare blocks when pods have started, expected %d", before, MostSpares)
+	}
 	for i := range before {
 		b.Add(fmt.Sprint("together-", i), ips, 512, b.now)
 		b.of(fmt.Sprint("together-", i), 2) // waits for nobody

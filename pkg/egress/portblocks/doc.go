@@ -25,12 +25,12 @@
 //	  annotations:
 //	    network.openshift.io/egress-port-blocks: '{"1024-1535": {"node": "node-1", "since": "2026-11-27T08:00:00Z"}}'
 //
-// A write names the version that it changes, so no two nodes have the same block, whatever is cut off from whom. A node keeps a spare block
-// for the egress IPs that its pods leave from: 2 to 8 where pods have started within a minute, as many as they were. So a pod that starts
-// waits for nobody mostly, and the API server may be away. When half of the spare blocks are left the node claims the others, in one
-// write for several pods. If there is no spare block a pod waits for [Patience] at most, and then shares. A node claims several only where half
-// of the blocks are free, and one where a quarter is. Where fewer than a quarter are free it keeps one, and where fewer than an eighth are,
-// none. The Keeper's client has a limit of requests that no others use up.
+// A write names the version that it changes, so no two nodes have the same block, whatever is cut off from whom. A node keeps a spare
+// block for the egress IPs that its pods leave from: 2 to 8 where pods have started within a minute, as many as they were. So a pod that
+// starts waits for nobody mostly, and the API server may be away. When half of the spare blocks are left the node claims the others, in
+// one write for several pods, when those that start have started. If there is no spare block a pod waits for [Patience] at most, and then
+// shares. A node claims several only where half of the blocks are free, and one where a quarter is. Where fewer than a quarter are free it
+// keeps one, and where fewer than an eighth are, none. The Keeper's client has a limit of requests that no others use up.
 //
 //	pod starts ──► Keeper.Assign ──► Book ──► spare block ──────────────────────────► pod runs
 //	                                  │  └──► no spare: Write ─► Lease ─► Wrote ────► pod runs
