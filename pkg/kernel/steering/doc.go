@@ -285,7 +285,7 @@
 // resets it; if that is the port of another connection of the pod, package conntrack finds out, and both are reset. A receiving flow of UDP goes on if the pod's node is not the former holder: there the entry is ended,
 // and the pod has to send.
 //
-// Pods with blocks begin new flows at BENCH of the rate without blocks (make bench RUN='^steering/port-blocks$'). What they lose is the chain
+// Pods with blocks begin new flows at 0.98 of the rate without blocks (make bench RUN='^steering/port-blocks$'). What they lose is the chain
 // inward, which each new flow meets before its route.
 //
 // The fast path takes what the pods have begun. What the far side has made known here has a translated destination, and takes the rules'
