@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // A node that an egress IP comes to picks up the connections under it with the pods' next packets. Of two pods with the same
@@ -29,7 +30,7 @@ var clashLooks = [...]time.Duration{
 // clashes says when to look, and for what.
 type clashes struct {
 	// arrived says that egress IPs have come.
-	arrived chan struct{}
+	arrived wake.Signal
 
 	mu sync.Mutex
 	// came are the addresses of this node whose looks are not over, and since is when the last of them came. looked is how many
@@ -40,7 +41,7 @@ type clashes struct {
 }
 
 func newClashes() *clashes {
-	return &clashes{arrived: make(chan struct{}, 1), came: map[netip.Addr]bool{}}
+	return &clashes{arrived: wake.New(), came: map[netip.Addr]bool{}}
 }
 
 // expect takes note of the addresses that are here now, some of which have come.
@@ -52,10 +53,7 @@ func (c *clashes) expect(here, came map[netip.Addr]bool) {
 		c.since, c.looked = time.Now(), 0
 	}
 	c.mu.Unlock()
-	select {
-	case c.arrived <- struct{}{}:
-	default: // it is said already
-	}
+	c.arrived.Send()
 }
 
 // run calls look for what has come, each time that it is due, until ctx ends.

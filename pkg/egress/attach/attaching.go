@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Config is how the CNI plugin is answered. Its zero value is: not at all.
@@ -92,7 +93,7 @@ func New(ctx context.Context, config Config, state *cluster.State, node Node) *A
 	a := &Attacher{
 		ctx: ctx, logger: logger, config: config, state: state, node: node,
 		store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
-		claimed: make(chan struct{}, 1), leading: portsecurity.LeadToPods,
+		claimed: wake.New(), leading: portsecurity.LeadToPods,
 		exists: func(netns string) bool {
 			_, err := os.Lstat(netns)
 			return netns != "" && !os.IsNotExist(err)

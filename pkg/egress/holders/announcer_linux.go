@@ -19,6 +19,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // repeats are when something new is repeated, in case it was lost; after them as often as a Lease is renewed.
@@ -53,8 +54,8 @@ type Announcer struct {
 	port uint16
 	ring *Keyring
 	keys func() Keys // of the ring
-	// wake says that there is something new; it holds one such message.
-	wake     chan struct{}
+	// wake says that there is something new.
+	wake     wake.Signal
 	received chan packet
 
 	// What follows is for the goroutine of Run.
@@ -109,7 +110,7 @@ type packet struct {
 func NewAnnouncer(nodeName string, port uint16, ring *Keyring) *Announcer {
 	a := &Announcer{
 		port: port, ring: ring, keys: ring.For("announcements"),
-		wake: make(chan struct{}, 1), received: make(chan packet, 1024), counts: map[string]uint64{},
+		wake: wake.New(), received: make(chan packet, 1024), counts: map[string]uint64{},
 	}
 	for about := range a.voices {
 		a.voices[about] = &voice{exchange: newExchange(topic(about), nodeName, random)}
@@ -147,14 +148,7 @@ func (a *Announcer) change(set func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	set()
-	a.wakeUp()
-}
-
-func (a *Announcer) wakeUp() {
-	select {
-	case a.wake <- struct{}{}:
-	default: // one waits already
-	}
+	a.wake.Send()
 }
 
 // Counts returns how many datagrams were sent and received, by what became of them.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -34,8 +35,8 @@ const (
 type Publisher struct {
 	leases Leases
 	node   string
-	// wake says that there is another announcement; it holds one such message.
-	wake    chan struct{}
+	// wake says that there is another announcement.
+	wake    wake.Signal
 	retry   wait.Backoff
 	trouble complaint
 
@@ -50,7 +51,7 @@ type Publisher struct {
 
 // NewPublisher returns the Publisher of a node.
 func NewPublisher(leases Leases, nodeName string) *Publisher {
-	return &Publisher{leases: leases, node: nodeName, wake: make(chan struct{}, 1), retry: newRetry()}
+	return &Publisher{leases: leases, node: nodeName, wake: wake.New(), retry: newRetry()}
 }
 
 func newRetry() wait.Backoff {
@@ -72,7 +73,7 @@ func (p *Publisher) SetPublished(statement Statement, choices map[string]map[net
 		p.wakeLater()
 		return
 	}
-	p.wakeUp()
+	p.wake.Send()
 }
 
 // SetAssigned says which source ports this node's pods have, as [portblocks.AssignedAnnotation] has it, empty for nothing, and the revision
@@ -83,19 +84,19 @@ func (p *Publisher) SetAssigned(text string, revision uint64) {
 	p.assigned = assigned{text, revision}
 }
 
-// wakeLater is wakeUp after a pause. The lock must be held.
+// wakeLater wakes after a pause. The lock must be held.
 func (p *Publisher) wakeLater() {
 	pause := time.Until(p.wroteAt.Add(assignedPause))
 	switch {
 	case p.later != nil: // it comes
 	case pause <= 0:
-		p.wakeUp()
+		p.wake.Send()
 	default:
 		p.later = time.AfterFunc(pause, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.later = nil
-			p.wakeUp()
+			p.wake.Send()
 		})
 	}
 }
@@ -105,14 +106,7 @@ func (p *Publisher) Rewrite() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wanted != nil {
-		p.wakeUp()
-	}
-}
-
-func (p *Publisher) wakeUp() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // one waits already
+		p.wake.Send()
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -57,8 +58,8 @@ type Keeper struct {
 	config Config
 	// clock returns the time by this node's clock.
 	clock func() time.Time
-	// wake says that the Secret has changed; it holds one such message.
-	wake chan struct{}
+	// wake says that the Secret has changed.
+	wake wake.Signal
 
 	mu sync.Mutex
 	// secret is the newest version; nil if there is none. known: that is known.
@@ -91,7 +92,7 @@ const (
 
 // New returns the Keeper of a node, and gives the ring the keys of its file.
 func New(ctx context.Context, config Config) *Keeper {
-	k := &Keeper{config: config, clock: time.Now, wake: make(chan struct{}, 1), faults: map[fault]error{}}
+	k := &Keeper{config: config, clock: time.Now, wake: wake.New(), faults: map[fault]error{}}
 	keys, err := load(config.File)
 	if k.setFault(ctx, unkept, err); len(keys) > 0 {
 		k.saved = keys
@@ -327,8 +328,5 @@ func (k *Keeper) change(set func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	set()
-	select {
-	case k.wake <- struct{}{}:
-	default: // one waits already
-	}
+	k.wake.Send()
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // requestPatience bounds a single request.
@@ -42,7 +43,7 @@ type Keeper struct {
 	config Config
 	client kubernetes.Interface // Run sets it
 	clock  func() time.Time
-	wake   chan struct{}
+	wake   wake.Signal
 
 	mu   sync.Mutex
 	book *Book
@@ -57,7 +58,7 @@ type Keeper struct {
 // NewKeeper returns the Keeper of a node. It writes nothing before Run.
 func NewKeeper(config Config) *Keeper {
 	return &Keeper{
-		config: config, clock: time.Now, wake: make(chan struct{}, 1), decided: make(chan struct{}),
+		config: config, clock: time.Now, wake: wake.New(), decided: make(chan struct{}),
 		book: NewBook(config.NodeName), wrong: map[string]error{},
 	}
 }
@@ -67,14 +68,7 @@ func (k *Keeper) do(change func(b *Book, now time.Time)) {
 	k.mu.Lock()
 	change(k.book, k.clock())
 	k.mu.Unlock()
-	k.wakeUp()
-}
-
-func (k *Keeper) wakeUp() {
-	select {
-	case k.wake <- struct{}{}:
-	default: // one waits already
-	}
+	k.wake.Send()
 }
 
 // SetLease takes a version of the Lease of an egress IP.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -33,8 +34,8 @@ var errLate = fmt.Errorf("the kernel has not changed the nftables table %s withi
 // Writer keeps the table of one IP family. Its methods may be called by several goroutines.
 type Writer struct {
 	family kernel.Family
-	// wake has Run write; it holds one request.
-	wake chan struct{}
+	// wake has Run write.
+	wake wake.Signal
 
 	mu sync.Mutex
 	// former has the nodes that had addresses, left the addresses that this node had, both until when that counts.
@@ -52,7 +53,7 @@ type holder struct {
 
 // NewWriter returns one that writes nothing before it is run.
 func NewWriter(family kernel.Family) *Writer {
-	return &Writer{family: family, wake: make(chan struct{}, 1), former: map[netip.Addr]holder{}, left: map[netip.Addr]time.Time{}}
+	return &Writer{family: family, wake: wake.New(), former: map[netip.Addr]holder{}, left: map[netip.Addr]time.Time{}}
 }
 
 // Pass has this node pass on for a moment, to the nodes that had these egress IPs, what belongs to no connection of its own.
@@ -83,10 +84,7 @@ func (w *Writer) change(set func()) error {
 	set()
 	w.waiters = append(w.waiters, written)
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default: // one waits already
-	}
+	w.wake.Send()
 	select {
 	case err := <-written:
 		return err
