@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/tell"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/wake"
@@ -97,9 +98,9 @@ func (c *clashes) take() map[netip.Addr]bool {
 
 // endClashes ends the connections under egress IPs that have got the ports of others, until ctx ends.
 func (e *Extension) endClashes(ctx context.Context) {
-	tables, failing := map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]bool{}
+	tables, failed := map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]*failure.Streak{}
 	for _, family := range cluster.Families {
-		tables[family] = conntrack.NewTable(kernel.Family(family))
+		tables[family], failed[family] = conntrack.NewTable(kernel.Family(family)), &failure.Streak{}
 		defer tables[family].Close()
 	}
 	e.steerer.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
@@ -120,10 +121,9 @@ func (e *Extension) endClashes(ctx context.Context) {
 			if deleted.Ended > 0 {
 				e.logger.Info("Reset connections whose ports could not be told apart after the failover", "ipFamily", family, "connections", deleted.Ended)
 			}
-			if err != nil && !failing[family] && ctx.Err() == nil {
+			if failed[family].Turns(err) && err != nil && ctx.Err() == nil {
 				e.logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here; further failures are not logged", "ipFamily", family)
 			}
-			failing[family] = err != nil
 		}
 	})
 }

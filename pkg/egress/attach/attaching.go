@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/wake"
 )
@@ -184,21 +185,17 @@ func (a *Attacher) noteClaims() {
 
 // sweepAgain sweeps until the context ends. Of errors that last it tells the first.
 func (a *Attacher) sweepAgain() {
-	complained, labelled := "", time.Now()
+	failed, labelled := failure.Streak{}, time.Now()
 	for {
 		select {
 		case <-a.ctx.Done():
 			return
 		case <-time.After(sweepPeriod):
 		}
-		text := ""
 		cniUnconfirmed.WithLabelValues().Set(float64(a.unconfirmed(time.Now())))
-		if err := a.Sweep(a.ctx, time.Now()); err != nil {
-			if text = err.Error(); text != complained && a.ctx.Err() == nil {
-				a.logger.Error(err, "Following the ends of pods failed; will retry, further failures are not logged")
-			}
+		if err := a.Sweep(a.ctx, time.Now()); failed.Changes(err) && err != nil && a.ctx.Err() == nil {
+			a.logger.Error(err, "Following the ends of pods failed; will retry, further failures are not logged")
 		}
-		complained = text
 		labelled = a.checkLabels(labelled, time.Now())
 	}
 }

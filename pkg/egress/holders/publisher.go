@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
@@ -38,7 +39,7 @@ type Publisher struct {
 	// wake says that there is another announcement.
 	wake    wake.Signal
 	retry   wait.Backoff
-	trouble complaint
+	trouble failure.Streak
 
 	mu     sync.Mutex
 	wanted *announcement // nil as long as nobody has said anything
@@ -138,7 +139,7 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 	p.wroteAt = time.Now()
 	p.mu.Unlock()
 	if err := p.write(ctx, wanted); err != nil {
-		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.isNew(err) {
+		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.Changes(reasonOf(err)) {
 			p.leases.failing(Writing, err)
 			logger.Error(err, "Cannot announce this node's egress IPs to the other nodes; will retry, further failures are not logged",
 				"lease", klog.KRef(p.leases.Namespace, p.node))
@@ -146,7 +147,7 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 		return p.retry.Step()
 	}
 	p.retry = newRetry()
-	if p.trouble.over() {
+	if p.trouble.Turns(nil) {
 		p.leases.failing(Writing, nil)
 		logger.Info("This node's egress IPs are announced to the other nodes again", "lease", klog.KRef(p.leases.Namespace, p.node))
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
@@ -74,7 +75,7 @@ type Journal struct {
 	resumed, taken bool
 	// attempts counts those to write. Failed is why the last one failed; nil if it did not. Tried is closed after the next one.
 	attempts uint64
-	failed   error
+	failed   failure.Streak
 	tried    chan struct{}
 	closed   bool
 
@@ -253,7 +254,7 @@ func (j *Journal) ticket() ticket { return ticket{j.queued, j.attempts} }
 func (j *Journal) onDisk(ctx context.Context, t ticket) error {
 	for {
 		j.mu.Lock()
-		done, failed, since, tried := j.done >= t.lines, j.failed, j.attempts > t.attempts, j.tried
+		done, failed, since, tried := j.done >= t.lines, j.failed.Err(), j.attempts > t.attempts, j.tried
 		j.mu.Unlock()
 		switch {
 		case done:

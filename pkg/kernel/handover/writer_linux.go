@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/wake"
@@ -105,7 +106,8 @@ func (w *Writer) Run(ctx context.Context) {
 func (w *Writer) run(ctx context.Context, write func(content) error) {
 	due, done := time.NewTimer(0), ctx.Done()
 	defer due.Stop()
-	for there, failed := false, false; done != nil || there; {
+	var failed failure.Streak
+	for there := false; done != nil || there; {
 		select {
 		case <-done:
 			done = nil
@@ -124,11 +126,10 @@ func (w *Writer) run(ctx context.Context, write func(content) error) {
 		if err != nil {
 			due.Reset(again)
 		}
-		if err != nil && len(waiters) == 0 && !failed {
+		if failed.Turns(err) && err != nil && len(waiters) == 0 {
 			klog.FromContext(ctx).Error(err, "Cannot write the nftables table of a drain; will retry, further failures are not logged", "ipFamily", w.family)
 		}
-		failed = err != nil
-		there = !content.empty() || failed && done != nil // what is left at the end has no effect
+		there = !content.empty() || err != nil && done != nil // what is left at the end has no effect
 	}
 }
 
