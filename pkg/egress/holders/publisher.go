@@ -21,14 +21,15 @@ import (
 )
 
 const (
-	// firstRetry is when a write is tried again that failed; twice as long each time, up to a renewal.
-	firstRetry = 500 * time.Millisecond
 	// patience bounds a single request.
 	patience = 5 * time.Second
 	// assignedPause is how long after a write the next one waits that has other source ports of pods alone. All nodes read it, and pods may
 	// start and end all the time. Nodes are told directly besides.
 	assignedPause = time.Second
 )
+
+// retries are how long after a failed write comes the next one, up to a renewal.
+var retries = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
 
 // Publisher announces this node's addresses in its Lease, and what it has chosen for its pods, also which source ports: at once when that changes, and again every
 // so often as long as there are addresses. A node that never has anything to say has no Lease, and a Lease without addresses is
@@ -52,11 +53,7 @@ type Publisher struct {
 
 // NewPublisher returns the Publisher of a node.
 func NewPublisher(leases Leases, nodeName string) *Publisher {
-	return &Publisher{leases: leases, node: nodeName, wake: wake.New(), retry: newRetry()}
-}
-
-func newRetry() wait.Backoff {
-	return wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
+	return &Publisher{leases: leases, node: nodeName, wake: wake.New(), retry: retries}
 }
 
 // SetPublished says what to announce, what this node has chosen for its pods, and the UID of its Node; empty if it is not known. None of
@@ -146,7 +143,7 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 		}
 		return p.retry.Step()
 	}
-	p.retry = newRetry()
+	p.retry = retries
 	if p.trouble.Turns(nil) {
 		p.leases.failing(Writing, nil)
 		logger.Info("This node's egress IPs are announced to the other nodes again", "lease", klog.KRef(p.leases.Namespace, p.node))
