@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -62,13 +63,8 @@ func Run(ctx context.Context, client kubernetes.Interface, router *lab.Host) err
 		probe:  &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: router.DialContext, DisableKeepAlives: true}},
 		router: r, addresses: newAddresses(ranges), serving: map[types.UID][]string{},
 	}
-	changed := make(chan struct{}, 1)
-	notify := func(any) {
-		select {
-		case changed <- struct{}{}:
-		default: // it is to look anyway
-		}
-	}
+	changed := wake.New()
+	notify := func(any) { changed.Send() }
 	handler := cache.ResourceEventHandlerFuncs{AddFunc: notify, DeleteFunc: notify, UpdateFunc: func(_, object any) { notify(object) }}
 	if _, err := factory.Core().V1().Services().Informer().AddEventHandler(handler); err != nil {
 		return err

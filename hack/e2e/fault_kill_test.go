@@ -19,6 +19,7 @@ import (
 	"github.com/openshift/origin-node/hack/cluster"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // TestKill_AgainAndAgain: at random moments of its start and of its
@@ -193,14 +194,14 @@ func (g *toggledService) turn(ctx context.Context, w *watchedWorld) error {
 // changes are being made.
 type changes struct {
 	*repetition
-	made chan struct{} // has one after each
+	made wake.Signal // after each
 	errs []error
 	n    int
 }
 
 // changeAllTheTime changes press/blog and press/toggled in turn, until it is ended.
 func (w *watchedWorld) changeAllTheTime(g *toggledService) *changes {
-	c := &changes{made: make(chan struct{}, 1)}
+	c := &changes{made: wake.New()}
 	ctx := w.Context()
 	c.repetition = repeatedly(300*time.Millisecond, func() {
 		if c.n++; c.n%2 == 0 {
@@ -210,10 +211,7 @@ func (w *watchedWorld) changeAllTheTime(g *toggledService) *changes {
 			w.blog.next(w.blogIPs(), w.blog.pods...)
 			c.errs = append(c.errs, w.publishAgain(ctx))
 		}
-		select {
-		case c.made <- struct{}{}:
-		default:
-		}
+		c.made.Send()
 	})
 	return c
 }

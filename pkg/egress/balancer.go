@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/metallb"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/upstream"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // balancer follows which egress IPs a load balancer announces, and tells the steerer and the pool. Its methods may be called by several
@@ -45,7 +46,7 @@ type balancer struct {
 	allKnown func(kind string)
 	explain  func(error) error
 	// wake has the goroutine tell what follows from the book.
-	wake chan struct{}
+	wake wake.Signal
 
 	mu   sync.Mutex
 	book *metallb.Book
@@ -67,7 +68,7 @@ func newBalancer(e *Extension) *balancer {
 		config: e.config, state: e.state, barrier: e.barrier, running: &e.running, ctx: e.ctx, logger: e.logger,
 		announced: func(now []netip.Addr, next map[netip.Addr]bool) { e.steerer.setAnnounced(now, next) }, // Watch sets the steerer
 		changed:   e.changed, allKnown: e.known, explain: func(err error) error { return e.explain(err) },
-		wake: make(chan struct{}, 1), book: metallb.NewBook(),
+		wake: wake.New(), book: metallb.NewBook(),
 		unknown: map[schema.GroupVersionResource]bool{}, unread: map[schema.GroupVersionResource]error{},
 	}
 	for resource := range resourcesOfMetalLB(e.config) {
@@ -100,14 +101,7 @@ func (b *balancer) change(do func(*metallb.Book) (changed bool)) {
 	b.stale = b.stale || changed
 	b.mu.Unlock()
 	if changed {
-		b.tellAgain()
-	}
-}
-
-func (b *balancer) tellAgain() {
-	select {
-	case b.wake <- struct{}{}:
-	default: // it will
+		b.wake.Send()
 	}
 }
 
@@ -140,7 +134,7 @@ func (b *balancer) deleteService(object *v1.Service) {
 // servicesKnown tells that all Services are known.
 func (b *balancer) servicesKnown() {
 	if b != nil {
-		b.tellAgain()
+		b.wake.Send()
 	}
 }
 
@@ -166,7 +160,7 @@ func (b *balancer) known(resource schema.GroupVersionResource, unread error) {
 	if unread != nil && before == nil {
 		b.logger.Error(unread, "Cannot read objects of MetalLB: "+unreadResources[resource])
 	}
-	b.tellAgain()
+	b.wake.Send()
 }
 
 // run tells what follows from the book until the context ends, from when all objects are known.

@@ -26,6 +26,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/metallb"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // balancerTest is an Extension of node-a in a cluster where the Service shop/web has the egress IP by its load balancer.
@@ -240,7 +241,7 @@ func TestBalancer_WithoutTheRight(t *testing.T) {
 func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
-		p.extension.balancer = &balancer{state: p.extension.state, wake: make(chan struct{}, 1), book: metallb.NewBook()}
+		p.extension.balancer = &balancer{state: p.extension.state, wake: wake.New(), book: metallb.NewBook()}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}

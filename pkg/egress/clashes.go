@@ -11,8 +11,10 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/tell"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // A node that an egress IP comes to picks up the connections under it with the pods' next packets. Of two pods with the same
@@ -29,7 +31,7 @@ var clashLooks = [...]time.Duration{
 // clashes says when to look, and for what.
 type clashes struct {
 	// arrived says that egress IPs have come.
-	arrived chan struct{}
+	arrived wake.Signal
 
 	mu sync.Mutex
 	// came are the addresses of this node whose looks are not over, and since is when the last of them came. looked is how many
@@ -40,7 +42,7 @@ type clashes struct {
 }
 
 func newClashes() *clashes {
-	return &clashes{arrived: make(chan struct{}, 1), came: map[netip.Addr]bool{}}
+	return &clashes{arrived: wake.New(), came: map[netip.Addr]bool{}}
 }
 
 // expect takes note of the addresses that are here now, some of which have come.
@@ -52,10 +54,7 @@ func (c *clashes) expect(here, came map[netip.Addr]bool) {
 		c.since, c.looked = time.Now(), 0
 	}
 	c.mu.Unlock()
-	select {
-	case c.arrived <- struct{}{}:
-	default: // it is said already
-	}
+	c.arrived.Send()
 }
 
 // run calls look for what has come, each time that it is due, until ctx ends.
@@ -99,9 +98,9 @@ func (c *clashes) take() map[netip.Addr]bool {
 
 // endClashes ends the connections under egress IPs that have got the ports of others, until ctx ends.
 func (e *Extension) endClashes(ctx context.Context) {
-	tables, failing := map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]bool{}
+	tables, failed := map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]*failure.Streak{}
 	for _, family := range cluster.Families {
-		tables[family] = conntrack.NewTable(kernel.Family(family))
+		tables[family], failed[family] = conntrack.NewTable(kernel.Family(family)), &failure.Streak{}
 		defer tables[family].Close()
 	}
 	e.steerer.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
@@ -122,10 +121,9 @@ func (e *Extension) endClashes(ctx context.Context) {
 			if deleted.Ended > 0 {
 				e.logger.Info("Reset connections whose ports could not be told apart after the failover", "ipFamily", family, "connections", deleted.Ended)
 			}
-			if err != nil && !failing[family] && ctx.Err() == nil {
+			if failed[family].Turns(err) && err != nil && ctx.Err() == nil {
 				e.logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here; further failures are not logged", "ipFamily", family)
 			}
-			failing[family] = err != nil
 		}
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
@@ -43,8 +44,8 @@ type fullBlocks struct {
 	told     map[string]map[fullness]bool
 	// usage is what the fullest pod of each egress IP uses of its ports.
 	usage map[netip.Addr]float64
-	// failed is what the log says of a look that failed.
-	failed string
+	// failed is why the last look failed.
+	failed failure.Streak
 }
 
 // fullness is what is told of a pod, once.
@@ -266,13 +267,8 @@ func (s *sourcePorts) busiest(ctx context.Context, pods []attachments.Attachment
 
 // complain logs why it is not known which ports are in use, once.
 func (s *sourcePorts) complain(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
 	s.full.mu.Lock()
-	isNew := text != s.full.failed
-	s.full.failed = text
+	isNew := s.full.failed.Changes(err)
 	s.full.mu.Unlock()
 	if isNew && err != nil {
 		s.logger.Error(err, "It is not known how many of their source ports pods use, so those that need more may get none; will retry, further failures are not logged")

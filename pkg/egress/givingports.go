@@ -55,7 +55,7 @@ func (s *sourcePorts) follow(all []attachments.Attachment) {
 	s.pods = pods
 	s.full.keep(pods)
 	s.generation++
-	s.wakeUp()
+	s.wake.Send()
 }
 
 // givenOf returns what a pod has alone.

@@ -112,7 +112,7 @@ func (s *sourcePorts) beginRecording(ctx context.Context, a attachments.Attachme
 		}
 		s.mu.Unlock()
 		close(done)
-		s.wakeUp()
+		s.wake.Send()
 	}()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+	"github.com/openshift/origin-node/pkg/failure"
 )
 
 // Other software that puts egress IPs on nodes may leave one behind when it dies: kube-vip does, and its next leader has the address on
@@ -25,7 +26,7 @@ const (
 
 // followRivals asks the network for addresses that are here, and that another node has got later, until the context ends.
 func (e *Extension) followRivals() {
-	elsewhere, failed := rivals{}, false
+	elsewhere, failed := rivals{}, failure.Streak{}
 	for ticker := time.NewTicker(askForRivals); ; {
 		select {
 		case <-e.ctx.Done():
@@ -38,11 +39,10 @@ func (e *Extension) followRivals() {
 			continue
 		}
 		answered, err := askForAddresses(e.ctx, open)
-		if err != nil && !failed {
+		if failed.Turns(err) && err != nil {
 			e.logger.Error(err, "Cannot ask the network for egress IPs that are on several nodes; will retry, further failures are not logged", "addresses", listed(open))
 		}
-		failed = err != nil
-		if !elsewhere.note(open, answered, !failed) {
+		if !elsewhere.note(open, answered, err == nil) {
 			continue
 		}
 		e.steerer.apply(holders.Elsewhere{Addresses: elsewhere.addresses()})

@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/tell"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Reasons of Events about pods' source ports.
@@ -55,8 +56,8 @@ type sourcePorts struct {
 	// tellPod and tellNode tell something once.
 	tellPod  func(namespace, name, uid string, reason plan.Reason, note string)
 	tellNode func(reason plan.Reason, note string)
-	// wake says that pods may be to have other ports; it holds one such message.
-	wake chan struct{}
+	// wake says that pods may be to have other ports.
+	wake wake.Signal
 
 	mu sync.Mutex
 	// pods are those of this node that run and have ports, pending those that wait for them, late those that have started without any:
@@ -121,7 +122,7 @@ func offlinePorts(size int, state *cluster.State) *sourcePorts {
 	return &sourcePorts{
 		size: size, node: state.Config.NodeName, state: state, logger: klog.Background(),
 		keeper: portblocks.NewKeeper(portblocks.Config{NodeName: state.Config.NodeName}), changed: func() {},
-		wake: make(chan struct{}, 1), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
+		wake: wake.New(), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
 		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]blocksOf{}, homes: map[v1.IPFamily]podHomes{}, late: map[string]bool{}, clashing: map[string]bool{},
 		full: newFullBlocks(),
 	}
@@ -148,13 +149,6 @@ func (s *sourcePorts) run(ctx context.Context, running *sync.WaitGroup, client k
 	}
 }
 
-func (s *sourcePorts) wakeUp() {
-	select {
-	case s.wake <- struct{}{}:
-	default: // one waits already
-	}
-}
-
 // setClaims takes the Lease of an egress IP.
 func (s *sourcePorts) setClaims(lease *coordinationv1.Lease, deleted bool) {
 	if deleted {
@@ -167,7 +161,7 @@ func (s *sourcePorts) setClaims(lease *coordinationv1.Lease, deleted bool) {
 // sayLater has something said without the lock, which must be held.
 func (s *sourcePorts) sayLater(say func()) {
 	s.unsaid = append(s.unsaid, say)
-	s.wakeUp()
+	s.wake.Send()
 }
 
 // synced notes that a plan was made.
@@ -181,7 +175,7 @@ func (s *sourcePorts) synced(family v1.IPFamily) {
 	s.revisions[family] = revision
 	s.mu.Unlock()
 	if changed {
-		s.wakeUp()
+		s.wake.Send()
 	}
 }
 

@@ -50,7 +50,7 @@ func (s *sourcePorts) mayDiffer() (differs bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation++
-	s.wakeUp()
+	s.wake.Send()
 	return s.differs()
 }
 

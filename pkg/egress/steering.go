@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Ways is how packets get to the nodes that hold their egress IPs.
@@ -124,7 +125,7 @@ type steerer struct {
 	// hardwareLimit is how many there may be until those of nodes that are gone are forgotten.
 	hardwareLimit int
 	// ask has the kernel tell again which ones it knows.
-	ask chan struct{}
+	ask wake.Signal
 	// homed is what was found last.
 	homed map[v1.IPFamily]homed
 }
@@ -144,7 +145,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		find:      steering.FindNeighbour,
 		announce:  func(addresses []netip.Addr) { e.running.Go(func() { e.announce(addresses) }) },
 		hardware:  map[netip.Addr]kernel.HardwareAddr{},
-		ask:       make(chan struct{}, 1),
+		ask:       wake.New(),
 		changed:   func() { e.changed(true, time.Now()) },
 		wake:      e.wake,
 		known:     func() { e.known(cluster.LeasesKind) },
@@ -539,10 +540,7 @@ func (s *steerer) findSenders(in kernel.Steering) {
 		if err := s.find(in.Self, node); err != nil {
 			s.logger.V(2).Info("Cannot look for the hardware address of a node; what it sends here is dropped until it is known", "node", node, "err", err)
 		}
-		select {
-		case s.ask <- struct{}{}:
-		default: // it will
-		}
+		s.ask.Send()
 	}
 }
 

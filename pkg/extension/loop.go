@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Loop calls a sync function when somebody asks for it: once changes have paused for a moment, and
@@ -14,8 +16,8 @@ type Loop struct {
 	// mostRest bounds the rest after a sync; longestRest does if it is 0.
 	mostRest              time.Duration
 	minPeriod, lookPeriod time.Duration
-	// wake asks for a sync, urgent for one without pause and rest. They hold one request.
-	wake, urgent chan struct{}
+	// wake asks for a sync, urgent for one without pause and rest.
+	wake, urgent wake.Signal
 
 	mu sync.Mutex // protects what follows
 	// dueSince is when the oldest request came that no sync has answered; zero if none.
@@ -44,7 +46,7 @@ const (
 // NewLoop returns a Loop that leaves at least minPeriod between two syncs, and makes a regular one
 // every lookPeriod.
 func NewLoop(minPeriod, lookPeriod time.Duration) *Loop {
-	return &Loop{minPeriod: minPeriod, lookPeriod: max(lookPeriod, time.Millisecond), wake: make(chan struct{}, 1), urgent: make(chan struct{}, 1)}
+	return &Loop{minPeriod: minPeriod, lookPeriod: max(lookPeriod, time.Millisecond), wake: wake.New(), urgent: wake.New()}
 }
 
 // LimitRest bounds the rest after a sync, for syncs that seldom write much. Call it before Run.
@@ -66,17 +68,7 @@ func (l *Loop) request() {
 }
 
 // Wake is Request for a caller that must not wait for any lock. It is not due before the sync begins.
-func (l *Loop) Wake() {
-	put(l.wake)
-}
-
-// put puts a request where one fits.
-func put(requests chan struct{}) {
-	select {
-	case requests <- struct{}{}:
-	default: // one waits already
-	}
-}
+func (l *Loop) Wake() { l.wake.Send() }
 
 // drop takes the request away, if there is one.
 func drop(requests chan struct{}) {
@@ -103,7 +95,7 @@ func (l *Loop) Await(ctx context.Context) error {
 	l.mu.Lock()
 	l.waiters = append(l.waiters, answered)
 	l.request()
-	put(l.urgent)
+	l.urgent.Send()
 	l.mu.Unlock()
 	select {
 	case <-answered:
@@ -152,7 +144,7 @@ func (l *Loop) Run(ctx context.Context, sync Sync, done func(changes []time.Time
 		case <-again.C:
 		case <-l.wake:
 		case <-l.urgent:
-			put(l.urgent) // for awaitQuiet
+			l.urgent.Send() // for awaitQuiet
 		}
 		l.awaitQuiet(ctx) // whatever was the reason, changes may be coming
 		if ctx.Err() != nil {
@@ -173,7 +165,7 @@ func (l *Loop) Run(ctx context.Context, sync Sync, done func(changes []time.Time
 			return
 		case <-time.After(l.rest(time.Since(began))):
 		case <-l.urgent:
-			put(l.urgent)
+			l.urgent.Send()
 		}
 	}
 }

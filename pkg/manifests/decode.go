@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/openshift/origin-node/pkg/fileerror"
 )
 
 // An object is a decoded, defaulted and valid object with the place where it
@@ -43,7 +45,7 @@ func title(kind, namespace, name string) string {
 
 // where names the place of one of its fields, or of the object itself.
 func (o *object) where(path string) string {
-	return location(o.doc.file, o.doc.line(o.path, path, nil))
+	return fileerror.Location(o.doc.file, o.doc.line(o.path, path, nil))
 }
 
 // errorf is an error about the field at path, or about the object itself.

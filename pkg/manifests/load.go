@@ -14,11 +14,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/openshift/origin-node/pkg/fileerror"
 )
 
 // maxFileSize is more than any folder for one node needs, and little enough to
 // read by mistake.
 const maxFileSize = 64 << 20
+
+// Error is one thing wrong with a folder of manifests.
+type Error = fileerror.Error
 
 // Objects are the objects of a folder. They are defaulted and valid, sorted by
 // namespace and name, and the same for the same files. Endpoints are among the
@@ -60,7 +65,7 @@ func newLoader(dir string) *loader {
 func (l *loader) load() (*Objects, error) {
 	names, err := manifestNames(l.dir)
 	if err != nil {
-		return nil, join([]*Error{{File: l.dir, Err: err}})
+		return nil, fileerror.Join([]*Error{{File: l.dir, Err: err}})
 	}
 	files := make(map[string]*parsedFile, len(names))
 	var objects []*object
@@ -86,7 +91,7 @@ func (l *loader) load() (*Objects, error) {
 	}
 	l.files = files
 	result, conflicts := assemble(objects)
-	if err := join(append(errs, conflicts...)); err != nil {
+	if err := fileerror.Join(append(errs, conflicts...)); err != nil {
 		return nil, err
 	}
 	return result, nil

@@ -422,18 +422,6 @@ func createFile(t *testing.T, path string) string {
 	return path
 }
 
-func TestLoad_ManyErrors(t *testing.T) {
-	text := "apiVersion: v1\nkind: List\nitems:\n"
-	for i := range maxReported + 5 {
-		text += fmt.Sprintf("- {apiVersion: v1, kind: Secret, metadata: {name: s%d}}\n", i)
-	}
-	_, err := loadText(t, "a.yaml", text)
-	lines := strings.Split(err.Error(), "\n")
-	if len(lines) != maxReported+1 || lines[maxReported] != "and 5 more errors" {
-		t.Errorf("got %d lines, the last is %q", len(lines), lines[len(lines)-1])
-	}
-}
-
 // TestLoad_AnyFolder is about everything that a folder may look like.
 func TestLoad_AnyFolder(t *testing.T) {
 	dir := t.TempDir()

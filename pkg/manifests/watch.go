@@ -9,6 +9,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/fileerror"
 )
 
 const (
@@ -149,7 +151,7 @@ func (s *Source) settle(ctx context.Context, change *settling) bool {
 func (s *Source) replace(ctx context.Context, objects *Objects) error {
 	total, err := s.store.replace(objects)
 	if err != nil {
-		return join([]*Error{{File: s.dir, Err: err}})
+		return fileerror.Join([]*Error{{File: s.dir, Err: err}})
 	}
 	if total != (tally{}) {
 		klog.FromContext(ctx).V(2).Info("Manifests changed", "dir", s.dir,
@@ -163,9 +165,9 @@ func (s *Source) report(ctx context.Context, err error) {
 	logger := klog.FromContext(ctx)
 	before := s.reported
 	s.reported = map[string]bool{}
-	for _, e := range split(err) {
+	for _, e := range fileerror.Split(err) {
 		text := e.Error()
-		if s.reported[text] = true; !before[text] && len(s.reported) <= maxReported {
+		if s.reported[text] = true; !before[text] && len(s.reported) <= fileerror.MaxReported {
 			logger.Error(e, "Manifests are broken, their last good state stays", "file", e.File, "line", e.Line)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	legacyconfigv1 "github.com/openshift/api/legacyconfig/v1"
+
+	"github.com/openshift/origin-node/pkg/fileerror"
 )
 
 const (
@@ -41,7 +43,7 @@ type Config struct {
 
 // Load reads and checks the NodeConfig in file, and sets its defaults. Relative
 // names of files are relative to the folder of file as named: if file is a
-// symbolic link, to the folder of the link. The error is an *Error, or errors.Join of
+// symbolic link, to the folder of the link. The error is an *Error, or has
 // several, ordered by line.
 func Load(file string) (*Config, error) {
 	data, err := read(file)
@@ -84,12 +86,12 @@ func Parse(file string, data []byte) (*Config, error) {
 	header := c.checkHeader(problems)
 	if c.isOtherKind() {
 		// The errors in the fields only say that they belong to another kind.
-		return nil, join(header)
+		return nil, fileerror.Join(header)
 	}
 	problems = append(problems, header...)
 	problems = append(problems, c.validate()...)
 	if len(problems) > 0 {
-		return nil, join(problems)
+		return nil, fileerror.Join(problems)
 	}
 	setDefaults(&c.NodeConfig)
 	resolveFiles(&c.NodeConfig, filepath.Dir(absolute))

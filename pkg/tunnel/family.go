@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/extension"
@@ -17,6 +18,9 @@ import (
 // sync waits for the proxier's, and what comes then has to be followed within a second.
 const longestRest = 200 * time.Millisecond
 
+// retries are how long after a failed sync comes the next one.
+var retries = wait.Backoff{Duration: time.Second, Factor: 2, Steps: 10, Cap: 30 * time.Second}
+
 // family brings the plans of one IP family into the kernel. The families do not wait for each other.
 type family struct {
 	extension *Extension
@@ -26,9 +30,9 @@ type family struct {
 	writer    *redirect.Writer
 	status    atomic.Pointer[status] // nil before the first sync
 
-	// synced: a sync has succeeded. failures counts those that failed since.
-	synced   bool
-	failures int
+	// synced: a sync has succeeded. retry is for those that fail since.
+	synced bool
+	retry  wait.Backoff
 }
 
 // status is how the last sync went.
@@ -45,6 +49,7 @@ func newFamily(e *Extension, name kernel.Family) *family {
 		extension: e, name: name, logger: klog.LoggerWithValues(e.logger, "ipFamily", name),
 		loop:   extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
 		writer: redirect.NewWriter(e.config.Backend, name),
+		retry:  retries,
 	}
 	f.loop.LimitRest(longestRest)
 	return f
@@ -70,16 +75,14 @@ func (f *family) sync(ctx context.Context, _ bool) (again time.Time, failed bool
 	f.extension.report()
 	observe(f.name, p.Redirects, result.Ended, time.Since(began), err)
 	if err != nil {
-		const longest = 30 * time.Second
-		wait := min(time.Second<<min(f.failures, 5), longest)
-		f.failures++
-		f.logger.Error(err, "Failed to write the rules of the tunnel's ports, or to reset connections that go the wrong way; will retry", "wait", wait)
-		return time.Now().Add(wait), true
+		after := f.retry.Step()
+		f.logger.Error(err, "Failed to write the rules of the tunnel's ports, or to reset connections that go the wrong way; will retry", "wait", after)
+		return time.Now().Add(after), true
 	}
 	if !f.synced {
 		f.logger.Info("The rules of the tunnel's ports are in place", "nodes", len(p.Redirects.Nodes), "securePorts", p.Redirects.Secure.Ports, "insecurePorts", p.Redirects.Insecure.Ports)
 	}
-	f.synced, f.failures = true, 0
+	f.synced, f.retry = true, retries
 	f.logger.V(2).Info("Synced the rules of the tunnel's ports", "nodes", len(p.Redirects.Nodes), "changed", result.Changed, "connectionsReset", result.Ended, "elapsed", time.Since(began))
 	return time.Time{}, false
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+	"github.com/openshift/origin-node/pkg/wake"
 
 	"k8s.io/klog/v2"
 )
@@ -60,7 +61,7 @@ type Attacher struct {
 	// leading returns those of interfaces that lead to a pod, each to one.
 	leading func(interfaces []string) []string
 	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
-	claimed chan struct{}
+	claimed wake.Signal
 
 	mu sync.Mutex // one change of the store is told to the state before the next
 
@@ -365,10 +366,7 @@ func (a *Attacher) ClaimsMayDiffer() {
 	if a == nil {
 		return
 	}
-	select {
-	case a.claimed <- struct{}{}:
-	default:
-	}
+	a.claimed.Send()
 }
 
 // dropClaims removes namespaces without claims from the file when nothing in the kernel is for them any more.

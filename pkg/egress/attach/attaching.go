@@ -17,7 +17,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Config is how the CNI plugin is answered. Its zero value is: not at all.
@@ -92,7 +94,7 @@ func New(ctx context.Context, config Config, state *cluster.State, node Node) *A
 	a := &Attacher{
 		ctx: ctx, logger: logger, config: config, state: state, node: node,
 		store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
-		claimed: make(chan struct{}, 1), leading: portsecurity.LeadToPods,
+		claimed: wake.New(), leading: portsecurity.LeadToPods,
 		exists: func(netns string) bool {
 			_, err := os.Lstat(netns)
 			return netns != "" && !os.IsNotExist(err)
@@ -183,21 +185,17 @@ func (a *Attacher) noteClaims() {
 
 // sweepAgain sweeps until the context ends. Of errors that last it tells the first.
 func (a *Attacher) sweepAgain() {
-	complained, labelled := "", time.Now()
+	failed, labelled := failure.Streak{}, time.Now()
 	for {
 		select {
 		case <-a.ctx.Done():
 			return
 		case <-time.After(sweepPeriod):
 		}
-		text := ""
 		cniUnconfirmed.WithLabelValues().Set(float64(a.unconfirmed(time.Now())))
-		if err := a.Sweep(a.ctx, time.Now()); err != nil {
-			if text = err.Error(); text != complained && a.ctx.Err() == nil {
-				a.logger.Error(err, "Following the ends of pods failed; will retry, further failures are not logged")
-			}
+		if err := a.Sweep(a.ctx, time.Now()); failed.Changes(err) && err != nil && a.ctx.Err() == nil {
+			a.logger.Error(err, "Following the ends of pods failed; will retry, further failures are not logged")
 		}
-		complained = text
 		labelled = a.checkLabels(labelled, time.Now())
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 func newPod(uid string, change func(*v1.Pod)) *v1.Pod {
@@ -68,7 +69,7 @@ func TestPodWatch_Find(t *testing.T) {
 // TestNoteClaims_AtOnce notes the claim of another Service without a sweep.
 func TestNoteClaims_AtOnce(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
-	a.Attacher.claimed = make(chan struct{}, 1)
+	a.Attacher.claimed = wake.New()
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	a.ctx = ctx

@@ -12,6 +12,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/failure"
 )
 
 // pluginFault is something that keeps the CNI plugin from doing its work on this node.
@@ -45,37 +46,34 @@ const (
 // pluginFaults are those that there are now, for people. Its zero value has none.
 type pluginFaults struct {
 	mu   sync.Mutex
-	told map[pluginFault]string
+	told map[pluginFault]failure.Streak
 }
 
 // set notes a fault, or with nil that there is none, and tells whether that is new.
 func (f *pluginFaults) set(kind pluginFault, err error) (changed bool) {
-	text := ""
-	if err != nil {
-		text = explains[kind] + err.Error()
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.told == nil {
-		f.told = map[pluginFault]string{}
+		f.told = map[pluginFault]failure.Streak{}
 	}
-	changed = f.told[kind] != text
-	f.told[kind] = text
+	told := f.told[kind]
+	changed = told.Changes(err)
+	f.told[kind] = told
 	return changed
 }
 
 func (f *pluginFaults) has(kind pluginFault) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.told[kind] != ""
+	return f.told[kind].Err() != nil
 }
 
 func (f *pluginFaults) all() (all []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, kind := range slices.Sorted(maps.Keys(f.told)) {
-		if text := f.told[kind]; text != "" {
-			all = append(all, text)
+		if err := f.told[kind].Err(); err != nil {
+			all = append(all, explains[kind]+err.Error())
 		}
 	}
 	return all

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/failure"
 )
 
 // Watcher follows the objects that the proxier does not tell of, and tells the state.
@@ -124,15 +125,14 @@ func (w *Watcher) watchNetwork(client configclient.Interface) {
 // the object that it is about, of each error that is not the one before.
 func Await(ctx context.Context, logger klog.Logger, explain func(error) error, usable func() (bool, error), complaint, object string) bool {
 	const askAgain, askAfterError = time.Minute, 2 * time.Second
-	complained := ""
+	var failed failure.Streak
 	for {
 		is, err := usable()
 		wait := askAgain
 		switch {
 		case err != nil:
 			wait = askAfterError
-			if err.Error() != complained {
-				complained = err.Error()
+			if failed.Changes(err) {
 				logger.Error(explain(err), complaint, "object", object)
 			}
 		case is:
@@ -220,7 +220,7 @@ func (w *Watcher) watchUnserved(client kubernetes.Interface, kind string) {
 // keepRegistrations keeps what Nodes registered with, until the context ends. Of errors that last it tells the first.
 func (w *Watcher) keepRegistrations() {
 	const period = 5 * time.Second
-	complained := ""
+	var failed failure.Streak
 	for w.ctx.Err() == nil {
 		select {
 		case <-w.ctx.Done():
@@ -229,12 +229,8 @@ func (w *Watcher) keepRegistrations() {
 		if w.Barrier.WaitsFor(Nodes) {
 			continue // those that nobody has seen may still come
 		}
-		said := ""
-		if err := w.State.saveRegistrations(); err != nil {
-			if said = err.Error(); said != complained {
-				w.logger.Error(err, "Cannot keep with which addresses Nodes registered, so the next process believes what they tell then; will retry, further failures are not logged", "file", w.State.Config.KeptNodes)
-			}
+		if err := w.State.saveRegistrations(); failed.Changes(err) && err != nil {
+			w.logger.Error(err, "Cannot keep with which addresses Nodes registered, so the next process believes what they tell then; will retry, further failures are not logged", "file", w.State.Config.KeptNodes)
 		}
-		complained = said
 	}
 }

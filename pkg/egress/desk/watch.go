@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // pace is the least time between two snapshots of a watch. A snapshot costs as much as the cluster is large, so the time
@@ -28,18 +29,13 @@ func (d *Desk) Watch(ctx context.Context, see func(status.Snapshot) error) error
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	changed := make(chan struct{}, 1)
+	changed := wake.New()
 	stores, synced := make([]cache.Store, len(found)), []cache.InformerSynced{}
 	for i, a := range found {
 		if !a.readable {
 			continue
 		}
-		informer := a.informer(stop, func() {
-			select {
-			case changed <- struct{}{}:
-			default: // one waits already
-			}
-		})
+		informer := a.informer(stop, changed.Send)
 		stores[i], synced = informer.GetStore(), append(synced, informer.HasSynced)
 		go informer.RunWithContext(ctx)
 	}

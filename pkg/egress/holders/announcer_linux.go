@@ -17,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // repeats are when something new is repeated, in case it was lost; after them as often as a Lease is renewed.
@@ -53,8 +55,8 @@ type Announcer struct {
 	port uint16
 	ring *Keyring
 	keys func() Keys // of the ring
-	// wake says that there is something new; it holds one such message.
-	wake     chan struct{}
+	// wake says that there is something new.
+	wake     wake.Signal
 	received chan packet
 
 	// What follows is for the goroutine of Run.
@@ -64,12 +66,13 @@ type Announcer struct {
 	tell    func(Event)
 	socket  *net.UDPConn // nil if it is not open
 	opened  netip.Addr   // the address that it has
-	trouble complaint
+	trouble failure.Streak
 	// closed is why the port is not open, unsaid why what there is to say is not said, refused why others are not believed; nil
 	// for none of it. failing is what Failing was told last.
-	closed, unsaid, refused, failing error
-	// untold: the log says that blocks are not said.
-	untold bool
+	closed, unsaid, refused error
+	failing                 failure.Streak
+	// untold is why blocks are not said.
+	untold failure.Streak
 	// owner is who has the port, as it was found at a time.
 	owner   string
 	ownerAt time.Time
@@ -109,7 +112,7 @@ type packet struct {
 func NewAnnouncer(nodeName string, port uint16, ring *Keyring) *Announcer {
 	a := &Announcer{
 		port: port, ring: ring, keys: ring.For("announcements"),
-		wake: make(chan struct{}, 1), received: make(chan packet, 1024), counts: map[string]uint64{},
+		wake: wake.New(), received: make(chan packet, 1024), counts: map[string]uint64{},
 	}
 	for about := range a.voices {
 		a.voices[about] = &voice{exchange: newExchange(topic(about), nodeName, random)}
@@ -147,14 +150,7 @@ func (a *Announcer) change(set func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	set()
-	a.wakeUp()
-}
-
-func (a *Announcer) wakeUp() {
-	select {
-	case a.wake <- struct{}{}:
-	default: // one waits already
-	}
+	a.wake.Send()
 }
 
 // Counts returns how many datagrams were sent and received, by what became of them.
@@ -298,18 +294,16 @@ func (a *Announcer) setUnsaid(ctx context.Context, err error, addresses int) {
 
 // setUntold notes why it is not said which source ports this node's pods have, or with nil that it is.
 func (a *Announcer) setUntold(ctx context.Context, err error, blocks int) {
-	if err != nil && !a.untold {
+	if a.untold.Turns(err) && err != nil {
 		klog.FromContext(ctx).Error(err, "The blocks of source ports of this node's pods are not announced to the other nodes directly, so these learn of changes from its Lease alone; bring some pods to other nodes",
 			"blocks", blocks)
 	}
-	a.untold = err != nil
 }
 
 // tellFailing tells why nothing is announced, or believed, if that has changed.
 func (a *Announcer) tellFailing() {
 	failing := errors.Join(a.closed, a.unsaid, a.refused)
-	same := failing == nil && a.failing == nil || failing != nil && a.failing != nil && failing.Error() == a.failing.Error()
-	if a.failing = failing; !same && a.Failing != nil {
+	if a.failing.Changes(failing) && a.Failing != nil {
 		a.Failing(failing)
 	}
 }
@@ -330,13 +324,13 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 		if a.closed = err; ctx.Err() == nil {
 			a.tellFailing()
 		}
-		if ctx.Err() == nil && a.trouble.isNew(err) {
+		if ctx.Err() == nil && a.trouble.Turns(err) {
 			klog.FromContext(ctx).Error(err, "Cannot announce egress IPs to the other nodes directly, so they learn of changes from the API server alone; will retry, further failures are not logged",
 				"address", address)
 		}
 		return false
 	}
-	if a.trouble.over() {
+	if a.trouble.Turns(nil) {
 		klog.FromContext(ctx).Info("Egress IPs are announced to the other nodes directly again", "address", address)
 	}
 	a.socket, a.opened, a.closed, a.owner = conn.(*net.UDPConn), self, nil, ""

@@ -1,12 +1,12 @@
 package holders
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -63,25 +63,8 @@ func Explain(err error) error {
 	return err
 }
 
-// complaint says of failures in a row whether they are news.
-type complaint struct {
-	made   bool
-	reason metav1.StatusReason
-}
-
-// isNew tells whether an error is another one than the last, or the first after over.
-func (c *complaint) isNew(err error) bool {
-	last := *c
-	*c = complaint{true, apierrors.ReasonForError(err)}
-	return *c != last
-}
-
-// over says that there was no failure. It tells whether there was one before.
-func (c *complaint) over() (made bool) {
-	made = c.made
-	*c = complaint{}
-	return made
-}
+// reasonOf is what of an error about Leases is news if it is another one: the texts of requests that failed for one reason differ.
+func reasonOf(err error) error { return errors.New(string(apierrors.ReasonForError(err))) }
 
 const (
 	// renewal is how often a Lease that announces anything is renewed, and up to a tenth more: not all

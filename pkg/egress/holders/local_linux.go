@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
@@ -50,11 +51,10 @@ func WatchAddresses(ctx context.Context, steeringDevice string, tell func(Event)
 			return
 		case reported || errors.Is(err, netlink.ErrDumpInterrupted):
 			w.logger.V(2).Info("Changes of this node's addresses were missed; reading all addresses", "reason", err.Error())
-			w.complained = false
+			w.unread = failure.Streak{}
 		default:
 			wait = readAgain
-			if !w.complained {
-				w.complained = true
+			if w.unread.Turns(err) {
 				w.logger.Error(err, "Cannot read the addresses of this node, so other nodes do not learn of changes; will retry, further failures are not logged")
 			}
 		}
@@ -108,8 +108,8 @@ type addressWatch struct {
 	logger         klog.Logger
 	// told are the addresses that were told last; nil if none were.
 	told []netip.Addr
-	// complained: the log says that the addresses cannot be read.
-	complained bool
+	// unread is why the addresses cannot be read.
+	unread failure.Streak
 }
 
 // follow reports all addresses, and again whenever they have changed, until it fails.

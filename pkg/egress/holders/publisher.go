@@ -16,11 +16,11 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/failure"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
-	// firstRetry is when a write is tried again that failed; twice as long each time, up to a renewal.
-	firstRetry = 500 * time.Millisecond
 	// patience bounds a single request.
 	patience = 5 * time.Second
 	// assignedPause is how long after a write the next one waits that has other source ports of pods alone. All nodes read it, and pods may
@@ -28,16 +28,19 @@ const (
 	assignedPause = time.Second
 )
 
+// retries are how long after a failed write comes the next one, up to a renewal.
+var retries = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
+
 // Publisher announces this node's addresses in its Lease, and what it has chosen for its pods, also which source ports: at once when that changes, and again every
 // so often as long as there are addresses. A node that never has anything to say has no Lease, and a Lease without addresses is
 // not renewed. At the end of the process the Lease stays: a restart moves nothing.
 type Publisher struct {
 	leases Leases
 	node   string
-	// wake says that there is another announcement; it holds one such message.
-	wake    chan struct{}
+	// wake says that there is another announcement.
+	wake    wake.Signal
 	retry   wait.Backoff
-	trouble complaint
+	trouble failure.Streak
 
 	mu     sync.Mutex
 	wanted *announcement // nil as long as nobody has said anything
@@ -50,11 +53,7 @@ type Publisher struct {
 
 // NewPublisher returns the Publisher of a node.
 func NewPublisher(leases Leases, nodeName string) *Publisher {
-	return &Publisher{leases: leases, node: nodeName, wake: make(chan struct{}, 1), retry: newRetry()}
-}
-
-func newRetry() wait.Backoff {
-	return wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
+	return &Publisher{leases: leases, node: nodeName, wake: wake.New(), retry: retries}
 }
 
 // SetPublished says what to announce, what this node has chosen for its pods, and the UID of its Node; empty if it is not known. None of
@@ -72,7 +71,7 @@ func (p *Publisher) SetPublished(statement Statement, choices map[string]map[net
 		p.wakeLater()
 		return
 	}
-	p.wakeUp()
+	p.wake.Send()
 }
 
 // SetAssigned says which source ports this node's pods have, as [portblocks.AssignedAnnotation] has it, empty for nothing, and the revision
@@ -83,19 +82,19 @@ func (p *Publisher) SetAssigned(text string, revision uint64) {
 	p.assigned = assigned{text, revision}
 }
 
-// wakeLater is wakeUp after a pause. The lock must be held.
+// wakeLater wakes after a pause. The lock must be held.
 func (p *Publisher) wakeLater() {
 	pause := time.Until(p.wroteAt.Add(assignedPause))
 	switch {
 	case p.later != nil: // it comes
 	case pause <= 0:
-		p.wakeUp()
+		p.wake.Send()
 	default:
 		p.later = time.AfterFunc(pause, func() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.later = nil
-			p.wakeUp()
+			p.wake.Send()
 		})
 	}
 }
@@ -105,14 +104,7 @@ func (p *Publisher) Rewrite() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.wanted != nil {
-		p.wakeUp()
-	}
-}
-
-func (p *Publisher) wakeUp() {
-	select {
-	case p.wake <- struct{}{}:
-	default: // one waits already
+		p.wake.Send()
 	}
 }
 
@@ -144,15 +136,15 @@ func (p *Publisher) round(ctx context.Context) (after time.Duration) {
 	p.wroteAt = time.Now()
 	p.mu.Unlock()
 	if err := p.write(ctx, wanted); err != nil {
-		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.isNew(err) {
+		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.Changes(reasonOf(err)) {
 			p.leases.failing(Writing, err)
 			logger.Error(err, "Cannot announce this node's egress IPs to the other nodes; will retry, further failures are not logged",
 				"lease", klog.KRef(p.leases.Namespace, p.node))
 		}
 		return p.retry.Step()
 	}
-	p.retry = newRetry()
-	if p.trouble.over() {
+	p.retry = retries
+	if p.trouble.Turns(nil) {
 		p.leases.failing(Writing, nil)
 		logger.Info("This node's egress IPs are announced to the other nodes again", "lease", klog.KRef(p.leases.Namespace, p.node))
 	}

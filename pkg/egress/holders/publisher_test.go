@@ -235,7 +235,7 @@ func TestPublisher_RetriesAndSaysSoOnce(t *testing.T) {
 				s.wrote()
 				s.refuse(test.err)
 				p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 3}, 5}, nil, "")
-				time.Sleep(firstRetry * 3 / 2)
+				time.Sleep(retries.Duration * 3 / 2)
 				if attempts := slices.DeleteFunc(s.wrote(), func(verb string) bool { return verb == "create" }); len(attempts) != 2 {
 					t.Errorf("%d attempts soon after the next failure, want 2", len(attempts))
 				}

@@ -17,13 +17,14 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Watch tells what nodes announce in Leases, and what becomes of it, until ctx ends. It tells from several
 // goroutines, and waits for tell. Failures are logged and tried again.
 func (l Leases) Watch(ctx context.Context, tell func(Event)) {
-	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]string{}, chosen: map[string]string{}, assigned: map[string]string{}}
+	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]failure.Streak{}, chosen: map[string]string{}, assigned: map[string]string{}}
 	informer := cache.NewSharedIndexInformer(w, &coordinationv1.Lease{}, 0, nil)
 	// These fail for a running informer only.
 	_ = informer.SetTransform(stripLease)
@@ -69,9 +70,9 @@ type leaseWatch struct {
 	logger  klog.Logger
 	tell    func(Event)
 	deaf    atomic.Bool
-	trouble complaint
-	// wrong is what was logged of Leases, by name; for the event handler.
-	wrong map[string]string
+	trouble failure.Streak
+	// wrong is what is wrong with Leases, by name; for the event handler.
+	wrong map[string]failure.Streak
 	// chosen is what was told of Leases' choices, by name, as it was written.
 	chosen map[string]string
 	// assigned is the same of the source ports of pods.
@@ -96,7 +97,7 @@ func (w *leaseWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 func (w *leaseWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	changes, err := w.leases.Client.CoordinationV1().Leases(w.leases.Namespace).Watch(ctx, options)
 	w.hears(ctx, err == nil)
-	if err == nil && w.trouble.over() {
+	if err == nil && w.trouble.Turns(nil) {
 		w.leases.failing(Reading, nil)
 		w.logger.Info("What nodes announce is known again", "namespace", w.leases.Namespace)
 	}
@@ -132,7 +133,7 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return // watches end like this
 	}
-	if err = w.leases.explain(err); w.trouble.isNew(err) {
+	if err = w.leases.explain(err); w.trouble.Changes(reasonOf(err)) {
 		w.leases.failing(Reading, err)
 		w.logger.Error(err, "Cannot learn which nodes have which egress IPs; will retry, further failures are not logged",
 			"namespace", w.leases.Namespace)
@@ -212,14 +213,11 @@ func Announcing(lease *coordinationv1.Lease) (Announced, error) {
 
 // logWrong logs what is wrong with a Lease, once.
 func (w *leaseWatch) logWrong(name string, err error) {
-	if err == nil {
-		delete(w.wrong, name)
-		return
-	}
-	if text := err.Error(); w.wrong[name] != text {
-		w.wrong[name] = text
+	wrong := w.wrong[name]
+	if wrong.Changes(err) && err != nil {
 		w.logger.Error(err, "A Lease has entries that are ignored; the node of its name writes it anew if origin-node runs there, otherwise correct or delete it")
 	}
+	w.wrong[name] = wrong
 }
 
 func (w *leaseWatch) deleted(object any) {

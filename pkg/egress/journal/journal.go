@@ -11,6 +11,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/failure"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Config is how a journal is written.
@@ -73,12 +75,12 @@ type Journal struct {
 	resumed, taken bool
 	// attempts counts those to write. Failed is why the last one failed; nil if it did not. Tried is closed after the next one.
 	attempts uint64
-	failed   error
+	failed   failure.Streak
 	tried    chan struct{}
 	closed   bool
 
-	// wake has one element if there is something to write.
-	wake  chan struct{}
+	// wake says that there is something to write.
+	wake  wake.Signal
 	stop  chan struct{}
 	ended chan struct{}
 }
@@ -97,7 +99,7 @@ func Open(path string, config Config) (*Journal, error) {
 	}
 	j := &Journal{
 		config: config, store: &store{folder: path, node: config.Node, limit: config.Size / files, most: files},
-		known: map[identity]portblocks.Assignment{}, tried: make(chan struct{}), wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+		known: map[identity]portblocks.Assignment{}, tried: make(chan struct{}), wake: wake.New(), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	ZeroMetrics()
 	err := j.store.open(time.Now())
@@ -239,10 +241,7 @@ func (j *Journal) queue(r record) {
 	}
 	j.waiting = append(j.waiting, r)
 	j.queued++
-	select {
-	case j.wake <- struct{}{}:
-	default: // one is there
-	}
+	j.wake.Send()
 }
 
 // ticket is a place in the queue: the lines until then, and the attempts before.
@@ -255,7 +254,7 @@ func (j *Journal) ticket() ticket { return ticket{j.queued, j.attempts} }
 func (j *Journal) onDisk(ctx context.Context, t ticket) error {
 	for {
 		j.mu.Lock()
-		done, failed, since, tried := j.done >= t.lines, j.failed, j.attempts > t.attempts, j.tried
+		done, failed, since, tried := j.done >= t.lines, j.failed.Err(), j.attempts > t.attempts, j.tried
 		j.mu.Unlock()
 		switch {
 		case done:

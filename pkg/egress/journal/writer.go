@@ -88,8 +88,7 @@ func (j *Journal) note(written int, err error) {
 		j.covered = j.store.covered
 		journalBytes.WithLabelValues().Set(float64(j.store.size))
 	}
-	changed := (err == nil) != (j.failed == nil)
-	j.failed = err
+	changed := j.failed.Turns(err)
 	j.attempts++
 	close(j.tried)
 	j.tried = make(chan struct{})
@@ -129,5 +128,5 @@ func (j *Journal) Close() error {
 	case <-time.After(patience):
 		return fmt.Errorf("the disk has not answered within %s", patience)
 	}
-	return errors.Join(j.failed, j.store.close())
+	return errors.Join(j.failed.Err(), j.store.close())
 }

@@ -23,6 +23,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/failure"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -57,8 +59,8 @@ type Keeper struct {
 	config Config
 	// clock returns the time by this node's clock.
 	clock func() time.Time
-	// wake says that the Secret has changed; it holds one such message.
-	wake chan struct{}
+	// wake says that the Secret has changed.
+	wake wake.Signal
 
 	mu sync.Mutex
 	// secret is the newest version; nil if there is none. known: that is known.
@@ -70,8 +72,8 @@ type Keeper struct {
 	unread error
 
 	// What follows is for the goroutine of Run.
-	faults map[fault]error
-	told   string
+	faults map[fault]*failure.Streak
+	told   failure.Streak
 	// began is when the Secret was first waited for.
 	began time.Time
 	// saved are the keys in the file. makeAt is when to make a key; zero if nobody has to.
@@ -91,7 +93,7 @@ const (
 
 // New returns the Keeper of a node, and gives the ring the keys of its file.
 func New(ctx context.Context, config Config) *Keeper {
-	k := &Keeper{config: config, clock: time.Now, wake: make(chan struct{}, 1), faults: map[fault]error{}}
+	k := &Keeper{config: config, clock: time.Now, wake: wake.New(), faults: map[fault]*failure.Streak{unread: {}, unusable: {}, unmade: {}, unkept: {}}}
 	keys, err := load(config.File)
 	if k.setFault(ctx, unkept, err); len(keys) > 0 {
 		k.saved = keys
@@ -153,7 +155,7 @@ func (k *Keeper) step(ctx context.Context, now time.Time) (again time.Duration) 
 		k.write(ctx, secret, next)
 	}
 	k.keep(ctx)
-	if k.faults[unmade] != nil || k.faults[unkept] != nil {
+	if k.faults[unmade].Err() != nil || k.faults[unkept].Err() != nil {
 		return wait.Jitter(retry, 1)
 	}
 	return wait.Jitter(look, 1)
@@ -197,7 +199,7 @@ func (k *Keeper) write(ctx context.Context, secret *v1.Secret, next shared) {
 // keep keeps the keys on this node, if there are others than it has kept.
 func (k *Keeper) keep(ctx context.Context) {
 	keys := k.config.Ring.Keys()
-	if len(keys) == 0 || k.faults[unkept] == nil && keys.Equal(k.saved) {
+	if len(keys) == 0 || k.faults[unkept].Err() == nil && keys.Equal(k.saved) {
 		return
 	}
 	err := save(k.config.File, keys)
@@ -208,15 +210,13 @@ func (k *Keeper) keep(ctx context.Context) {
 
 // setFault notes what is not in order, or with nil that it is, and logs what is new.
 func (k *Keeper) setFault(ctx context.Context, f fault, err error) {
-	before := k.faults[f]
-	k.faults[f] = err
 	logger := klog.FromContext(ctx)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil && (before == nil || before.Error() != err.Error()):
+	switch news := k.faults[f].Changes(err); {
+	case !news || ctx.Err() != nil:
+	case err != nil:
 		logger.Error(err, "The keys by which the nodes know each other are not in order; will retry, the same failure is not logged again",
 			"fault", f, "secret", klog.KObj(object(k.config.Namespace)), "file", k.config.File, "hasKeys", len(k.config.Ring.Keys()) > 0)
-	case err == nil && before != nil:
+	default:
 		logger.Info("The keys by which the nodes know each other are in order again", "fault", f)
 	}
 }
@@ -225,17 +225,11 @@ func (k *Keeper) setFault(ctx context.Context, f fault, err error) {
 func (k *Keeper) tell() {
 	var errs []error
 	for _, f := range []fault{unread, unusable, unmade, unkept} {
-		if err := k.faults[f]; err != nil {
+		if err := k.faults[f].Err(); err != nil {
 			errs = append(errs, fmt.Errorf("the Secret %s/%s: %s: %w", k.config.Namespace, SecretName, f, err))
 		}
 	}
-	err := errors.Join(errs...)
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != k.told {
-		k.told = text
+	if err := errors.Join(errs...); k.told.Changes(err) {
 		k.config.Failing(err)
 	}
 }
@@ -327,8 +321,5 @@ func (k *Keeper) change(set func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	set()
-	select {
-	case k.wake <- struct{}{}:
-	default: // one waits already
-	}
+	k.wake.Send()
 }

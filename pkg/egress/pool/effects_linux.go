@@ -276,11 +276,6 @@ func (r *Runner) remove(logger klog.Logger) {
 	if len(r.leaving) == 0 || time.Now().Before(r.again) {
 		return
 	}
-	complain := func(err error) {
-		if r.again.IsZero() {
-			logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.leaving))
-		}
-	}
 	l, err := r.kernel.read()
 	if err == nil {
 		for _, ip := range sorted(r.leaving) {
@@ -293,10 +288,13 @@ func (r *Runner) remove(logger klog.Logger) {
 			delete(r.leaving, ip)
 		}
 	}
-	if err != nil {
-		complain(err)
-		r.again = time.Now().Add(removeAgain)
+	if err == nil {
+		return
 	}
+	if r.again.IsZero() {
+		logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.leaving))
+	}
+	r.again = time.Now().Add(removeAgain)
 }
 
 func (r *Runner) moved(moves []Move) {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
@@ -24,8 +25,8 @@ const (
 // is left to the kernel, which withdraws it.
 func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
 	k, logger := kernelAddresses{networks: networks, ignored: ignored}, klog.FromContext(ctx)
-	complained, pause := false, keepSoon
-	for ; ctx.Err() == nil; pause = min(2*pause, keepAgain) {
+	complained, pauses := false, wait.Backoff{Duration: keepSoon, Factor: 2, Steps: 10, Cap: keepAgain}
+	for ctx.Err() == nil {
 		l, err := k.read()
 		if err == nil && len(l.ours) == 0 {
 			return
@@ -37,7 +38,7 @@ func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
 			complained = true
 			logger.Error(err, "Cannot keep the egress IPs that are on this node; if that goes on, the kernel withdraws them. Will retry, further failures are not logged")
 		}
-		sleep(ctx, pause)
+		sleep(ctx, pauses.Step())
 	}
 }
 

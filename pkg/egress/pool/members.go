@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -57,7 +58,7 @@ type members struct {
 	created chan struct{}
 
 	// joined wakes join: there is a member whose state is not known, or a node has spoken that is no member.
-	joined chan struct{}
+	joined wake.Signal
 	done   chan struct{}
 	// running has the goroutines that close waits for.
 	running sync.WaitGroup
@@ -84,14 +85,15 @@ type peerNode struct {
 	// exchanged: states have been exchanged since it was found alive.
 	exchanged bool
 	// wake has this member's state sent to it, gone is closed when it is not alive any more.
-	wake, gone chan struct{}
+	wake wake.Signal
+	gone chan struct{}
 }
 
 // newMembers begins to listen at an address of this node.
 func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func(Event)) (*members, error) {
 	m := &members{
 		name: config.NodeName, port: config.Port, networks: config.Networks, logger: logger, tell: tell,
-		created: make(chan struct{}), joined: make(chan struct{}, 1), done: make(chan struct{}), peers: map[string]*peerNode{}, exchanging: map[string]bool{},
+		created: make(chan struct{}), joined: wake.New(), done: make(chan struct{}), peers: map[string]*peerNode{}, exchanging: map[string]bool{},
 	}
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.AdvertiseAddr, c.AdvertisePort, c.BindPort = m.name, address.String(), int(config.Port), int(config.Port)
@@ -196,7 +198,7 @@ func (m *members) stranger(at netip.Addr) {
 		peer.exchanged = false
 	}
 	m.mu.Unlock()
-	wake(m.joined)
+	m.joined.Send()
 }
 
 // publish tells the others this member's state.
@@ -214,15 +216,7 @@ func (m *members) publish(s State) {
 	defer m.mu.Unlock()
 	m.state, m.reminders = texts[0], texts[1:]
 	for _, peer := range m.peers {
-		wake(peer.wake)
-	}
-}
-
-// wake wakes who waits for c, or will.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default: // one waits already
+		peer.wake.Send()
 	}
 }
 
@@ -249,7 +243,7 @@ func (m *members) send(peer *peerNode) {
 		}
 		if err := m.transport.sendState(peer.address); err != nil {
 			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; will retry", "node", peer.name, "err", err)
-			time.AfterFunc(sendAgain, func() { wake(peer.wake) })
+			time.AfterFunc(sendAgain, peer.wake.Send)
 		}
 	}
 }
@@ -299,7 +293,7 @@ func (m *members) exchange(name, address string) {
 	case before == nil || peer == before:
 		peer.exchanged = true
 	default:
-		wake(m.joined) // it was found dead, and alive again
+		m.joined.Send() // it was found dead, and alive again
 	}
 }
 
@@ -376,7 +370,7 @@ func (m *members) heard(from netip.Addr, text []byte) {
 		m.tell(Heard{s})
 	}
 	if !member {
-		wake(m.joined)
+		m.joined.Send()
 	}
 }
 
@@ -406,7 +400,7 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 		return
 	}
 	address, _ := netip.AddrFromSlice(node.Addr)
-	peer := &peerNode{name: node.Name, address: address.Unmap(), wake: make(chan struct{}, 1), gone: make(chan struct{})}
+	peer := &peerNode{name: node.Name, address: address.Unmap(), wake: wake.New(), gone: make(chan struct{})}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -416,7 +410,7 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 	d.start(func() { d.send(peer) })
 	d.mu.Unlock()
 	d.tell(Alive{node.Name, true})
-	wake(d.joined)
+	d.joined.Send()
 }
 
 // NotifyLeave is part of [memberlist.EventDelegate]. After a shutdown a probe that was under way still ends: whoever takes part

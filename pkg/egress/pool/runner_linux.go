@@ -17,6 +17,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Config is what a [Runner] has to know beside the events.
@@ -79,7 +80,7 @@ var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500
 type Runner struct {
 	config Config
 	kernel kernel
-	wake   chan struct{}
+	wake   wake.Signal
 
 	mu    sync.Mutex
 	queue []Event
@@ -91,7 +92,7 @@ type Runner struct {
 	members *members
 	// address is this node's, by which the other nodes reach it; readdressed says that it is another one.
 	address     netip.Addr
-	readdressed chan struct{}
+	readdressed wake.Signal
 	// status is what Status returns, absence what Absence does.
 	status  Status
 	absence error
@@ -153,7 +154,7 @@ func NewRunner(c Config) *Runner {
 	r := &Runner{
 		config: c,
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
-		wake:   make(chan struct{}, 1), readdressed: make(chan struct{}, 1),
+		wake:   wake.New(), readdressed: wake.New(),
 		member: NewMember(c.NodeName, binary.NativeEndian.Uint64(run[:])>>11), // JSON carries 53 bits
 		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]bool{},
 	}
@@ -174,7 +175,7 @@ func (r *Runner) Tell(e Event) {
 	}
 	r.queue = enqueue(r.queue, e)
 	r.isDue()
-	wake(r.wake)
+	r.wake.Send()
 }
 
 // enqueue appends an event to those that wait. Of what a node says, the newest alone waits: one with the key may say thousands of states
@@ -225,7 +226,7 @@ func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string, zones map[
 	r.nodes, r.pool = nodes, pool
 	if self := nodes[r.config.NodeName]; self.IsValid() && self != r.address {
 		r.address = self
-		wake(r.readdressed)
+		r.readdressed.Send()
 	}
 	if r.members != nil {
 		r.members.setNodes(nodes, pool)
@@ -452,7 +453,7 @@ func (r *Runner) stay(ctx context.Context, logger klog.Logger) {
 		case <-ctx.Done():
 			return
 		case <-r.readdressed:
-			wake(r.readdressed) // for the next round
+			r.readdressed.Send() // for the next round
 			return
 		case <-look.C:
 		}

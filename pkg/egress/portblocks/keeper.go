@@ -18,7 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // requestPatience bounds a single request.
@@ -42,7 +44,7 @@ type Keeper struct {
 	config Config
 	client kubernetes.Interface // Run sets it
 	clock  func() time.Time
-	wake   chan struct{}
+	wake   wake.Signal
 
 	mu   sync.Mutex
 	book *Book
@@ -50,14 +52,14 @@ type Keeper struct {
 	decided chan struct{}
 	// wrong is what is wrong with Leases, by their names, unwritten why the last write failed. told is what Failing was told.
 	wrong     map[string]error
-	unwritten error
-	told      string
+	unwritten failure.Streak
+	told      failure.Streak
 }
 
 // NewKeeper returns the Keeper of a node. It writes nothing before Run.
 func NewKeeper(config Config) *Keeper {
 	return &Keeper{
-		config: config, clock: time.Now, wake: make(chan struct{}, 1), decided: make(chan struct{}),
+		config: config, clock: time.Now, wake: wake.New(), decided: make(chan struct{}),
 		book: NewBook(config.NodeName), wrong: map[string]error{},
 	}
 }
@@ -67,14 +69,7 @@ func (k *Keeper) do(change func(b *Book, now time.Time)) {
 	k.mu.Lock()
 	change(k.book, k.clock())
 	k.mu.Unlock()
-	k.wakeUp()
-}
-
-func (k *Keeper) wakeUp() {
-	select {
-	case k.wake <- struct{}{}:
-	default: // one waits already
-	}
+	k.wake.Send()
 }
 
 // SetLease takes a version of the Lease of an egress IP.
@@ -236,13 +231,8 @@ func (k *Keeper) tell() {
 	for _, name := range slices.Sorted(maps.Keys(k.wrong)) {
 		errs = append(errs, k.wrong[name])
 	}
-	err := errors.Join(append(errs, k.unwritten)...)
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	changed := text != k.told
-	k.told = text
+	err := errors.Join(append(errs, k.unwritten.Err())...)
+	changed := k.told.Changes(err)
 	k.mu.Unlock()
 	if changed {
 		k.config.Failing(err)
@@ -268,15 +258,15 @@ func (k *Keeper) write(ctx context.Context, w Write) {
 	if err != nil {
 		err = fmt.Errorf("claim blocks of source ports in the Lease %s/%s: %w", k.config.Namespace, LeaseName(w.EgressIP), k.config.Explain(err))
 	}
-	var before error
+	var news bool
 	k.do(func(b *Book, now time.Time) {
-		before, k.unwritten = k.unwritten, err
+		news = k.unwritten.Turns(err)
 		if apierrors.IsNotFound(err) && w.Version > 0 {
 			b.Deleted(w.EgressIP)
 		}
 		b.Wrote(w, outcome, version, now)
 	})
-	if err != nil && before == nil && ctx.Err() == nil {
+	if news && err != nil && ctx.Err() == nil {
 		logger.Error(err, "Cannot claim blocks of source ports of an egress IP, or give them back, so pods that start may share ports; will retry, further failures are not logged")
 	}
 	logger.V(2).Info("Wrote which blocks of source ports nodes have", "blocks", len(w.Claims), "err", err)

@@ -21,6 +21,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -57,7 +58,7 @@ type EventRecorder struct {
 	allKnowPods bool
 	state       *cluster.State
 	limit       flowcontrol.RateLimiter
-	wake        chan struct{}
+	wake        wake.Signal
 
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
@@ -80,7 +81,7 @@ func (r *EventRecorder) Tell(reason plan.Reason, note string) {
 	defer r.mu.Unlock()
 	if len(r.news) < mostNews {
 		r.news = append(r.news, Warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note)})
-		r.wakeUp()
+		r.wake.Send()
 	}
 }
 
@@ -91,7 +92,7 @@ func (r *EventRecorder) TellPod(namespace, name, uid string, reason plan.Reason,
 	if len(r.news) < mostNews {
 		about := v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}
 		r.news = append(r.news, Warning{About: about, Reason: reason, Note: extension.ValidNote(note)})
-		r.wakeUp()
+		r.wake.Send()
 	}
 }
 
@@ -130,7 +131,7 @@ func NewEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.
 	return &EventRecorder{
 		logger: logger, nodeName: config.NodeName, allKnowPods: config.Scope == placement.Cluster, state: state,
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
-		wake:     make(chan struct{}, 1),
+		wake:     wake.New(),
 		refusals: map[plan.Service]map[v1.IPFamily]cluster.Refused{},
 		warnings: map[plan.Service][]Warning{},
 	}
@@ -181,7 +182,7 @@ func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Re
 		r.replace(service, r.warningsAbout(service))
 	}
 	r.replace(plan.Service{}, r.warningsAboutNode())
-	r.wakeUp()
+	r.wake.Send()
 }
 
 // SetTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with
@@ -204,15 +205,8 @@ func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
 			default:
 				r.replace(service, r.warningsAbout(service))
 			}
-			r.wakeUp()
+			r.wake.Send()
 		}
-	}
-}
-
-func (r *EventRecorder) wakeUp() {
-	select {
-	case r.wake <- struct{}{}:
-	default: // a request waits already
 	}
 }
 

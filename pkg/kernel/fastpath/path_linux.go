@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -34,7 +35,7 @@ type Path struct {
 	// given are the addresses of this node that have been egress IPs here: nobody shares one before the flows that got it have gone.
 	given  map[netip.Addr]bool
 	around around
-	fault  error
+	fault  failure.Streak
 }
 
 // around is what the kernel says of this node.
@@ -103,7 +104,7 @@ func (p *Path) Close() error {
 func (p *Path) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Status{Fault: p.fault, Unusable: map[kernel.Family]string{}, Refused: slices.Sorted(maps.Values(p.hooks.refused)), Pods: map[kernel.Family]int{}}
+	s := Status{Fault: p.fault.Err(), Unusable: map[kernel.Family]string{}, Refused: slices.Sorted(maps.Values(p.hooks.refused)), Pods: map[kernel.Family]int{}}
 	for name, f := range p.families {
 		if why := p.unusable(f); why != "" {
 			s.Unusable[name] = why
@@ -260,10 +261,9 @@ func (p *Path) surround(now around) error {
 
 // tell notes what went wrong last, and logs it unless it is the same again.
 func (p *Path) tell(err error) {
-	if err != nil && (p.fault == nil || p.fault.Error() != err.Error()) {
+	if p.fault.Changes(err) && err != nil {
 		p.logger.Error(err, "Packets may cost more than they need, because they do not take the fast path")
 	}
-	p.fault = err
 }
 
 // tellUnusable logs why no packet of a family takes the fast path, unless that is the same as before.

@@ -12,8 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -33,8 +35,8 @@ var errLate = fmt.Errorf("the kernel has not changed the nftables table %s withi
 // Writer keeps the table of one IP family. Its methods may be called by several goroutines.
 type Writer struct {
 	family kernel.Family
-	// wake has Run write; it holds one request.
-	wake chan struct{}
+	// wake has Run write.
+	wake wake.Signal
 
 	mu sync.Mutex
 	// former has the nodes that had addresses, left the addresses that this node had, both until when that counts.
@@ -52,7 +54,7 @@ type holder struct {
 
 // NewWriter returns one that writes nothing before it is run.
 func NewWriter(family kernel.Family) *Writer {
-	return &Writer{family: family, wake: make(chan struct{}, 1), former: map[netip.Addr]holder{}, left: map[netip.Addr]time.Time{}}
+	return &Writer{family: family, wake: wake.New(), former: map[netip.Addr]holder{}, left: map[netip.Addr]time.Time{}}
 }
 
 // Pass has this node pass on for a moment, to the nodes that had these egress IPs, what belongs to no connection of its own.
@@ -83,10 +85,7 @@ func (w *Writer) change(set func()) error {
 	set()
 	w.waiters = append(w.waiters, written)
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default: // one waits already
-	}
+	w.wake.Send()
 	select {
 	case err := <-written:
 		return err
@@ -107,7 +106,8 @@ func (w *Writer) Run(ctx context.Context) {
 func (w *Writer) run(ctx context.Context, write func(content) error) {
 	due, done := time.NewTimer(0), ctx.Done()
 	defer due.Stop()
-	for there, failed := false, false; done != nil || there; {
+	var failed failure.Streak
+	for there := false; done != nil || there; {
 		select {
 		case <-done:
 			done = nil
@@ -126,11 +126,10 @@ func (w *Writer) run(ctx context.Context, write func(content) error) {
 		if err != nil {
 			due.Reset(again)
 		}
-		if err != nil && len(waiters) == 0 && !failed {
+		if failed.Turns(err) && err != nil && len(waiters) == 0 {
 			klog.FromContext(ctx).Error(err, "Cannot write the nftables table of a drain; will retry, further failures are not logged", "ipFamily", w.family)
 		}
-		failed = err != nil
-		there = !content.empty() || failed && done != nil // what is left at the end has no effect
+		there = !content.empty() || err != nil && done != nil // what is left at the end has no effect
 	}
 }
 

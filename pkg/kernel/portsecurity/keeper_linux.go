@@ -15,6 +15,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/changes"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -62,8 +63,8 @@ type Keeper struct {
 	config Config
 	// work is what the goroutine of Run does next.
 	work chan func()
-	// looks has a value if the interfaces are to be looked at.
-	looks chan struct{}
+	// looks has the interfaces looked at next.
+	looks wake.Signal
 	// interfaces is [Interfaces].
 	interfaces func(pods []netip.Prefix, own []netip.Addr) ([]Interface, error)
 
@@ -97,7 +98,7 @@ type Keeper struct {
 // NewKeeper returns a Keeper, which does nothing before Run.
 func NewKeeper(config Config) *Keeper {
 	return &Keeper{
-		config: config, work: make(chan func()), looks: make(chan struct{}, 1), interfaces: Interfaces,
+		config: config, work: make(chan func()), looks: wake.New(), interfaces: Interfaces,
 		pods: map[kernel.Family][]netip.Prefix{}, bindings: map[netip.Addr]int{}, adopted: map[kernel.Family][]netip.Addr{},
 	}
 }
@@ -116,18 +117,10 @@ func (k *Keeper) Look(ctx context.Context) {
 	k.mu.Lock()
 	k.waiting = append(k.waiting, done)
 	k.mu.Unlock()
-	k.wake()
+	k.looks.Send()
 	select {
 	case <-ctx.Done():
 	case <-done:
-	}
-}
-
-// wake has the interfaces looked at next.
-func (k *Keeper) wake() {
-	select {
-	case k.looks <- struct{}{}:
-	default: // it will
 	}
 }
 
@@ -201,7 +194,7 @@ func (k *Keeper) follow(ctx context.Context) error {
 	}
 	defer s.End()
 	k.unfollowed = nil
-	k.wake()
+	k.looks.Send()
 	regular := time.NewTicker(k.config.Period)
 	defer regular.Stop()
 	var pause <-chan time.Time

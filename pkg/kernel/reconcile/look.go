@@ -61,7 +61,7 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 // lookAtSteering has the steering written if it differs. Nobody knows what packets did meanwhile.
 func (s *run) lookAtSteering(event *Looked, differences []string) {
 	event.SteeringAltered = len(differences) > 0
-	if !event.SteeringAltered || s.unsteered {
+	if !event.SteeringAltered || s.unsteered.Err() != nil {
 		return
 	}
 	s.debt.All = true
@@ -135,11 +135,9 @@ func (s *run) prune(ctx context.Context) {
 }
 
 func (s *run) complainOfStale(number int, err error) {
-	switch {
-	case err == nil:
-		delete(s.staleErrors, number)
-	case err.Error() != s.staleErrors[number]:
-		s.staleErrors[number] = err.Error()
+	left := s.staleErrors[number]
+	if left.Changes(err) && err != nil {
 		s.logger.Error(err, "Cannot read or remove egress SNAT rules of an earlier run in another back end (iptables-legacy, iptables-nft or nftables); will retry, further failures are not logged")
 	}
+	s.staleErrors[number] = left
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
@@ -58,9 +59,9 @@ type Reconciler struct {
 	// For Sync's goroutine alone:
 
 	driver driver
-	// steering is nil if nothing is steered. unsteered: it was incomplete after the last sync.
+	// steering is nil if nothing is steered. unsteered is why it was incomplete after the last sync.
 	steering  steeringDriver
-	unsteered bool
+	unsteered failure.Streak
 	// delete is that of a conntrack.Table; unit tests put something else in its place, for it acts
 	// on the network namespace that they run in.
 	delete func(context.Context, kernel.Desired, conntrack.Scope) (conntrack.Deleted, error)
@@ -74,7 +75,7 @@ type Reconciler struct {
 	// pendingRemovals are the bindings that the last write has put on record.
 	pendingRemovals []kernel.Binding
 	// staleErrors are why the last looks could not tell what is left in other back ends, by number.
-	staleErrors map[int]string
+	staleErrors map[int]failure.Streak
 
 	mu     sync.Mutex // protects what follows; nobody logs, runs programs or sets metrics under it
 	belief belief
@@ -137,7 +138,7 @@ func New(logger klog.Logger, config Config) *Reconciler {
 		state:       State{Times: Times{SyncPeriod: config.SyncPeriod, FullLook: fullLook}},
 		debt:        conntrack.Scope{All: true},
 		belief:      belief{since: map[kernel.Binding]time.Time{}},
-		staleErrors: map[int]string{},
+		staleErrors: map[int]failure.Streak{},
 	}
 	r.driver, r.steering = newDriver(config)
 	return r
@@ -234,18 +235,17 @@ func (r *Reconciler) noteSteering(ctx context.Context) (unsteered bool) {
 	if r.steering == nil || ctx.Err() != nil {
 		return false
 	}
-	fault, before := r.steering.fault(), r.Status().SteeringFault
-	switch {
-	case fault != nil && (before == nil || before.Error() != fault.Error()):
+	fault := r.steering.fault()
+	switch news := r.unsteered.Changes(fault); {
+	case news && fault != nil:
 		r.logger.Error(fault, "Packets whose egress IP is on another node are dropped until the cause is removed; pods that leave from this node go on. Will retry; the same failure is not logged again")
-	case fault == nil && before != nil:
+	case news:
 		r.logger.Info("Packets whose egress IP is on another node are sent there again")
 	}
-	r.unsteered = fault != nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status.SteeringFault, r.belief.path = fault, r.steering.written()
-	return r.unsteered
+	return fault != nil
 }
 
 // SourceNATPriority is the priority of the chain in which the first packet of a bound pod's flow gets its egress IP.

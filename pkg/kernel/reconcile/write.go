@@ -196,7 +196,7 @@ func (s *run) believe(change kernel.Change) {
 // deleteFlows ends the flows of the debt that have the wrong source address. After an error the debt
 // stays.
 func (s *run) deleteFlows(ctx context.Context) error {
-	if s.unsteered && s.steering.fault() == nil {
+	if s.unsteered.Err() != nil && s.steering.fault() == nil {
 		s.debt.All = true // flows may have begun that should have been steered
 	}
 	deleted, err := s.delete(ctx, s.wanted.Desired(s.concerned()), s.debt)

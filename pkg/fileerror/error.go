@@ -1,4 +1,4 @@
-package manifests
+package fileerror
 
 import (
 	"cmp"
@@ -10,13 +10,13 @@ import (
 	"unicode"
 )
 
-// maxReported bounds the text of an error: a folder full of wrong files should
+// MaxReported bounds the text of a joined error: a folder full of wrong files should
 // not fill the journal.
-const maxReported = 20
+const MaxReported = 20
 
-// Error is one thing wrong with a folder of manifests.
+// Error is one thing wrong with a file.
 type Error struct {
-	// File is the file, or the folder itself, under the name given to Load.
+	// File is the file, or the folder itself, under the name that the user gave it.
 	File string
 	// Line counts from 1. It is 0 when no line is to blame: the file cannot
 	// be read or is empty.
@@ -25,7 +25,7 @@ type Error struct {
 	Object string
 	// Path is the field, for example "spec.externalIPs[0]", or empty.
 	Path string
-	// Err says what is wrong.
+	// Err says what is wrong, and what was expected instead.
 	Err error
 }
 
@@ -33,7 +33,7 @@ type Error struct {
 // that are not known.
 func (e *Error) Error() string {
 	parts := make([]string, 0, 4)
-	parts = append(parts, location(e.File, e.Line))
+	parts = append(parts, Location(e.File, e.Line))
 	for _, part := range []string{e.Object, e.Path} {
 		if part != "" {
 			parts = append(parts, printable(part))
@@ -45,22 +45,23 @@ func (e *Error) Error() string {
 // Unwrap returns what is wrong, without file, line, object and path.
 func (e *Error) Unwrap() error { return e.Err }
 
-func location(file string, line int) string {
+// Location returns "file:line", or the file alone if no line is known.
+func Location(file string, line int) string {
 	if line == 0 {
 		return file
 	}
 	return file + ":" + strconv.Itoa(line)
 }
 
-// join returns nil for no errors and otherwise all of them in the order of
-// their files and lines, the text cut to maxReported of them.
-func join(list []*Error) error {
+// Join returns nil for no errors and otherwise all of them in the order of
+// their files, lines and fields, the text cut to MaxReported of them.
+func Join(list []*Error) error {
 	if len(list) == 0 {
 		return nil
 	}
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path))
 	})
 	return joined(list)
 }
@@ -71,7 +72,7 @@ type joined []*Error
 func (j joined) Error() string {
 	var b strings.Builder
 	for i, e := range j {
-		if i == maxReported {
+		if i == MaxReported {
 			fmt.Fprintf(&b, "\nand %d more errors", len(j)-i)
 			break
 		}
@@ -92,8 +93,8 @@ func (j joined) Unwrap() []error {
 	return list
 }
 
-// split returns the Errors that err consists of.
-func split(err error) []*Error {
+// Split returns the Errors that an error of Join consists of.
+func Split(err error) []*Error {
 	var list joined
 	if errors.As(err, &list) {
 		return list

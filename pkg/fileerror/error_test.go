@@ -1,0 +1,28 @@
+package fileerror
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestJoin_OrderedAndCut: by file, line and field, each with what is known of it, and no more than people read.
+func TestJoin_OrderedAndCut(t *testing.T) {
+	bad := errors.New("bad")
+	if err := Join(nil); err != nil {
+		t.Errorf("got %v for no errors", err)
+	}
+	list := []*Error{{File: "b", Err: bad}, {File: "a", Line: 10, Path: "d", Err: bad}, {File: "a", Line: 10, Path: "c", Err: bad}, {File: "a", Line: 9, Object: "Service x", Path: "\x1b", Err: bad}}
+	err := Join(list)
+	if want := `a:9: Service x: "\x1b": bad` + "\na:10: c: bad\na:10: d: bad\nb: bad"; err.Error() != want || !errors.Is(err, bad) || len(Split(err)) != len(list) {
+		t.Errorf("got %q, expected %q", err, want)
+	}
+	for i := range MaxReported + 1 {
+		list = append(list, &Error{File: "c", Line: i, Err: bad})
+	}
+	lines := strings.Split(Join(list).Error(), "\n")
+	if want := fmt.Sprintf("and %d more errors", len(list)-MaxReported); len(lines) != MaxReported+1 || lines[MaxReported] != want {
+		t.Errorf("%d lines, the last is %q, expected %q", len(lines), lines[len(lines)-1], want)
+	}
+}
