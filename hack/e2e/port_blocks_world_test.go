@@ -279,14 +279,14 @@ func (w *blocksWorld) same(when string, before map[string]kernel.Ports) {
 func (w *blocksWorld) haveSpares() {
 	w.Helper()
 	w.eventually(func() error {
-		for _, ip := range addrs(w.egressIPs) {
-			lease, err := w.Client().CoordinationV1().Leases("origin-node").Get(w.Context(), portblocks.LeaseName(ip), metav1.GetOptions{})
+		for _, r := range w.runtimes {
+			got, err := w.get(r.on.Host, metricsAt, "/metrics")
 			if err != nil {
 				return err
 			}
-			for _, r := range w.runtimes {
-				if n := strings.Count(lease.Annotations[portblocks.Annotation], fmt.Sprintf("%q", r.on.Name)); n <= len(r.runs) {
-					return fmt.Errorf("%s has claimed %d blocks of %s for %d pods", r.on.Name, n, ip, len(r.runs))
+			for _, ip := range w.egressIPs {
+				if metric(w.T, got.body, fmt.Sprintf("egress_snat_port_blocks{egress_ip=%q,state=%q}", ip, "spare")) == 0 {
+					return fmt.Errorf("%s has no spare block of %s", r.on.Name, ip)
 				}
 			}
 		}
