@@ -47,6 +47,7 @@ LDFLAGS := -s -w \
 
 # For the targets about patches. Said to make, not taken from the environment.
 BRANCH =
+MODULE =
 
 # Which end-to-end tests or figures, as a regular expression; all if empty.
 RUN =
@@ -164,7 +165,7 @@ test-soak: build build-controlplane ## Change objects all the time, for DURATION
 		go run ./hack/e2e/report -count=1 -timeout=0 -run '^TestSoak_NothingGoesWrong$$' ./hack/e2e
 
 .PHONY: test-upstream
-test-upstream: ## Compare upstream's tests on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
+test-upstream: ## Compare upstream's tests of patched modules on the patched and the unpatched tree (BRANCH=1.36 for one, or vendored)
 	hack/test-upstream.sh $(BRANCH)
 
 .PHONY: test-identity
@@ -243,13 +244,13 @@ verify-fastpath: ## Prove that what is committed of the fast path's programs is 
 COMPILE ?= $(if $(filter true,$(CI)),types,all)
 
 .PHONY: verify-patches
-verify-patches: ## Prove that patches/ holds on every supported release (BRANCH=1.36 for one; COMPILE=all, types, which only checks those, or none)
+verify-patches: ## Prove that patches/ holds on every supported release, and for other modules (BRANCH=1.36 for one; COMPILE=all, types, which only checks those, or none)
 	go run ./hack/patchtool verify -branch='$(BRANCH)' -compile='$(COMPILE)'
 
 # VERSION is our own one elsewhere, and has a value then.
 .PHONY: rebase-patches
-rebase-patches: ## Make a git repository of the vendored release, or VERSION=v1.X.Y, with patches/ as commits on it
-	hack/rebase-patches.sh $(if $(filter command,$(firstword $(origin VERSION))),$(VERSION))
+rebase-patches: ## Make a git repository of the vendored release, or VERSION=v1.X.Y, with patches/ as commits on it; MODULE for another module
+	hack/rebase-patches.sh '$(if $(filter command,$(firstword $(origin VERSION))),$(VERSION))' $(MODULE)
 
 .PHONY: verify-gofmt
 verify-gofmt: ## Check the formatting of Go code

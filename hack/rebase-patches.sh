@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# usage: rebase-patches.sh [VERSION]
+# usage: rebase-patches.sh [VERSION [MODULE]]
 # Makes a git repository in _output/rebase/VERSION: a release of Kubernetes, by default the vendored one, as the branch
 # "upstream", with the series in patches/ as commits on it. git rebases the series from the release that it was
-# written for. Changes nothing in patches/: patches/README.md says how to write the series back.
+# written for. With MODULE it is another module and its series, in _output/rebase/MODULE@VERSION.
+# Changes nothing in patches/: patches/README.md says how to write the series back.
 set -euo pipefail
 shopt -s nullglob
 cd "$(dirname "$0")/.."
@@ -11,35 +12,48 @@ unset "${!GIT_@}"
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
 
 pinned() { awk -v word="$1" '$1 == word || $3 == word {print $2}' patches/branches; }
-written_for=$(pinned vendored)
-version=${1:-${written_for}}
-branch=release-$(cut -d. -f1,2 <<<"${version#v}")
-dir=${PWD}/_output/rebase/${version}
-
-# In the place of a shared patch the branch may have one of its own, with the same number.
+module=${2:-k8s.io/kubernetes}
 series=()
-for file in patches/*.patch "patches/${branch}"/*.patch; do
-  name=${file##*/}
-  series[10#${name%%-*}]=${PWD}/${file}
-  if [[ ${file} == "patches/${branch}/"* ]]; then written_for=$(pinned "${branch}"); fi
-done
-mapfile -t folders < <(sed -n 's|^diff --git a/\(.*\)/[^/]* b/.*|\1|p' "${series[@]}" | sort -u)
+if [[ ${module} == k8s.io/kubernetes ]]; then
+  written_for=$(pinned vendored)
+  version=${1:-${written_for}}
+  branch=release-$(cut -d. -f1,2 <<<"${version#v}")
+  dir=${PWD}/_output/rebase/${version}
+  # In the place of a shared patch the branch may have one of its own, with the same number.
+  for file in patches/*.patch "patches/${branch}"/*.patch; do
+    name=${file##*/}
+    series[10#${name%%-*}]=${PWD}/${file}
+    if [[ ${file} == "patches/${branch}/"* ]]; then written_for=$(pinned "${branch}"); fi
+  done
+  mapfile -t folders < <(sed -n 's|^diff --git a/\(.*\)/[^/]* b/.*|\1|p' "${series[@]}" | sort -u)
+  folders+=(cmd/kube-proxy pkg/proxy)
+else
+  for file in "patches/${module}"/*.patch; do series+=("${PWD}/${file}"); done
+  if ((${#series[@]})); then # go.mod may name a newer release
+    written_for=$(sed -n 's/^Versions checked: //p' "${series[0]}")
+  else
+    written_for=$(go list -m -f '{{.Version}}' "${module}")
+  fi
+  version=${1:-${written_for}}
+  dir=${PWD}/_output/rebase/${module}@${version}
+  folders=(.)
+fi
 
 # import VERSION TAG commits what the series is about, without history.
 import() {
-  local module folder
-  module=$(go env GOMODCACHE)/k8s.io/kubernetes@$1
-  [[ -d ${module} ]] || (cd / && go mod download "k8s.io/kubernetes@$1")
+  local from folder
+  from=$(go env GOMODCACHE)/${module}@$1
+  [[ -d ${from} ]] || (cd / && go mod download "${module}@$1")
   git checkout -q --orphan "$2"
   git rm -rqf --ignore-unmatch .
-  for folder in cmd/kube-proxy pkg/proxy "${folders[@]}"; do
-    [[ ! -d ${module}/${folder} ]] || (cd "${module}" && cp -r --parents --no-preserve=mode "${folder}" "${making}")
+  for folder in "${folders[@]}"; do
+    [[ ! -d ${from}/${folder} ]] || (cd "${from}" && cp -r --parents --no-preserve=mode "${folder}" "${making}")
   done
   git add --all --force
-  git commit -qm "k8s.io/kubernetes $1"
+  git commit -qm "${module} $1"
 }
 
-checksum=$(cat "${series[@]}" | sha256sum)
+checksum=$(cat /dev/null "${series[@]}" | sha256sum)
 if [[ -d ${dir} && "$(cat "${dir}/.git/written-from" 2>/dev/null)" != "${checksum}" ]]; then
   echo "${dir} was made from another series than the one in patches/; remove it to begin with this one" >&2
   exit 1
@@ -55,7 +69,7 @@ if [[ ! -d ${dir} ]]; then
   git config merge.conflictStyle diff3
   import "${written_for}" old
   git checkout -q -b series
-  git am -q --keep-cr --whitespace=nowarn "${series[@]}"
+  if ((${#series[@]})); then git am -q --keep-cr --whitespace=nowarn "${series[@]}"; fi
   git branch -q old-series
   import "${version}" upstream
   echo "${checksum}" >.git/written-from
@@ -73,7 +87,11 @@ if ! git merge-base --is-ancestor upstream series; then
   echo "git has not rebased the series: do so in ${dir} with 'git rebase --onto upstream old series', or remove it to start again" >&2
   exit 1
 fi
-printf '\nWhat upstream changed from %s in the files of the series:\n' "${written_for}"
+if ((${#series[@]} == 0)); then
+  printf '%s has the release as the branch upstream, for the first patch of %s\n' "${dir}" "${module}"
+  exit
+fi
+printf '\nWhat upstream changed from %s in the files of the series of %s:\n' "${written_for}" "${module}"
 mapfile -t files < <(git diff --name-only old old-series)
 git diff --stat old upstream -- "${files[@]}"
 printf '\nThe series on both releases; "=" marks a patch that is the same:\n'

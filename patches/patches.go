@@ -1,5 +1,5 @@
-// Package patches holds the series that vendor/k8s.io/kubernetes carries on top of its
-// release, so that a binary can tell what it was built with. See README.md beside it.
+// Package patches holds the series that vendored modules carry on top of their releases, first of all
+// k8s.io/kubernetes, so that a binary can tell what it was built with. See README.md beside it.
 package patches
 
 import (
@@ -16,7 +16,18 @@ import (
 //go:embed *
 var files embed.FS
 
-// Patch is one patch of the series.
+// Kubernetes is the path of the module whose series lies right in patches/.
+const Kubernetes = "k8s.io/kubernetes"
+
+// Series is what a module carries.
+type Series struct {
+	// Module is its path.
+	Module string
+	// Patches are in the order in which they are applied.
+	Patches []Patch
+}
+
+// Patch is one patch of a series.
 type Patch struct {
 	// Number is its place in the series, for example "0001".
 	Number string
@@ -24,13 +35,39 @@ type Patch struct {
 	Subject string
 }
 
-// List returns the series for a release of Kubernetes, for example v1.36.4, in order: the
-// shared patches, but for those in whose place the release's branch has its own, and what it has behind them.
-func List(version string) []Patch {
+// List returns the series of all modules, for a release of Kubernetes, for example v1.36.4. That of Kubernetes comes
+// first: the shared patches, but for those in whose place the release's branch has its own, and what it has behind
+// them. The others follow in the order of their paths.
+func List(version string) []Series {
 	return list(files, version)
 }
 
-func list(files fs.FS, version string) []Patch {
+func list(files fs.FS, version string) []Series {
+	all := []Series{{Kubernetes, ofKubernetes(files, version)}}
+	for _, module := range others(files) {
+		all = append(all, Series{module, in(files, module+"/*.patch")})
+	}
+	return all
+}
+
+// others returns the paths of the other modules with patches, which lie in the folder with that path.
+func others(files fs.FS) []string {
+	var modules []string
+	err := fs.WalkDir(files, ".", func(name string, _ fs.DirEntry, err error) error {
+		folder := path.Dir(name)
+		if path.Ext(name) == ".patch" && folder != "." && !strings.HasPrefix(folder, "release-") && !slices.Contains(modules, folder) {
+			modules = append(modules, folder)
+		}
+		return err
+	})
+	if err != nil {
+		panic(err) // the folder was compiled in
+	}
+	slices.Sort(modules)
+	return modules
+}
+
+func ofKubernetes(files fs.FS, version string) []Patch {
 	series := in(files, "*.patch")
 	for _, own := range in(files, branch(version)+"/*.patch") {
 		i := slices.IndexFunc(series, func(p Patch) bool { return p.Number == own.Number })

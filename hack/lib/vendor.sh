@@ -1,24 +1,35 @@
 # shellcheck shell=bash
-# What vendor/ is: `go mod vendor` and then the series in patches/ applied to
-# the vendored k8s.io/kubernetes, in order, without fuzz.
+# What vendor/ is: `go mod vendor` and then each series in patches/ applied to
+# its vendored module, in order, without fuzz.
 
 # vendor::generate ROOT DIR makes in DIR, which is not there, what ROOT/vendor is
 # to be by ROOT/go.mod and ROOT/patches. DIR must be inside no git work tree but
 # ROOT's: git apply skips files outside of the tree that it runs in.
 vendor::generate() {
-  local root=$1 dir=$2
+  local root=$1 dir=$2 module folder
   (cd "${root}" && GOFLAGS=-mod=mod go mod vendor -o "${dir}") || return
-  vendor::patch "${dir}/k8s.io/kubernetes" "${root}"/patches/*.patch || return
-  vendor::patch "${dir}/github.com/google/nftables" "${root}"/patches/github.com/google/nftables/*.patch
+  while read -r module folder; do
+    vendor::patch "${dir}" "${module}" "${folder}"/*.patch || return
+  done < <(vendor::series "${root}")
 }
 
-# vendor::patch DIR PATCH... applies patches to a module in DIR.
+# vendor::series ROOT prints a line "MODULE FOLDER" for each module with patches. Those of Kubernetes lie right in
+# patches/; its branches' own are for none that is vendored. Those of another module lie in the folder of its path.
+vendor::series() {
+  local module
+  echo "k8s.io/kubernetes $1/patches"
+  (cd "$1/patches" && find . -mindepth 2 -name '*.patch' -not -path './release-*' -printf '%h\n') | sort -u | while read -r module; do
+    echo "${module#./} $1/patches/${module#./}"
+  done
+}
+
+# vendor::patch DIR MODULE PATCH... applies patches to a module below DIR.
 vendor::patch() {
-  local dir=$1 patch
-  shift
+  local dir=$1/$2 module=$2 patch
+  shift 2
   for patch in "$@"; do
     if ! (cd "${dir}" && GIT_CEILING_DIRECTORIES=$(dirname "${dir}") git apply --whitespace=nowarn "${patch}"); then
-      echo "$(basename "${patch}") does not apply to the vendored ${dir##*/vendor/}; see patches/README.md" >&2
+      echo "$(basename "${patch}") does not apply to the vendored ${module}; see patches/README.md" >&2
       return 1
     fi
   done

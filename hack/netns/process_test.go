@@ -828,7 +828,8 @@ func TestShippedPermissions_AreValid(t *testing.T) {
 func TestVersion_NamesCommitAndPatches(t *testing.T) {
 	n := simpleNode(t)
 	stdout, _, status := n.Openshift("version")
-	for _, want := range []string{"openshift ", "commit ", "kubernetes v1.", "0001 UPSTREAM: <carry>:", "0002 UPSTREAM: <carry>:"} {
+	for _, want := range []string{"openshift ", "commit ", "\nkubernetes v1.", "\n  0001 UPSTREAM: <carry>: proxy:", "\n  0002 UPSTREAM: <carry>: kube-proxy:",
+		"\ngithub.com/google/nftables v0.", "\n  0001 UPSTREAM: <carry>: expr:", "\n  0002 UPSTREAM: <carry>: set:"} {
 		if status != 0 || !strings.Contains(stdout, want) {
 			t.Errorf("status %d, want %q in:\n%s", status, want, stdout)
 		}

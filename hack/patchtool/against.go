@@ -39,7 +39,7 @@ func (p *project) goCommand(*flag.FlagSet) func(context.Context, []string) error
 // against returns a go command that works on our own packages with Kubernetes as a branch has it.
 // Kubernetes is the branch's pinned release with the series applied, the staging modules are those of
 // that release, and whatever else both of us require comes in the version that the release was made
-// with. vendor/ and go.mod stay as they are.
+// with. Other modules that carry patches come patched. vendor/ and go.mod stay as they are.
 func (p *project) against(ctx context.Context, b branch.Branch, verb string, arguments ...string) (*exec.Cmd, error) {
 	if b.Vendored {
 		return tree.Go(ctx, p.root, append([]string{verb, "-mod=vendor"}, arguments...)...), nil
@@ -93,18 +93,30 @@ func (p *project) requirements(ctx context.Context, made *tree.Tree) (string, er
 	if err != nil {
 		return "", err
 	}
-	known := map[string]bool{tree.Kubernetes: true}
+	replace := made.Replace
+	modules, err := p.modules(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range modules {
+		other, err := p.Tree(ctx, m, true)
+		if err != nil {
+			return "", err
+		}
+		replace = append(replace, other.Replace...)
+	}
+	known := map[string]bool{branch.Kubernetes: true}
 	for _, r := range theirs.Require {
 		known[r.Path] = true
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "module %s\n\ngo %s\n\nrequire %s %s\n", ours.Module.Path, ours.Go, tree.Kubernetes, made.Version)
+	fmt.Fprintf(&text, "module %s\n\ngo %s\n\nrequire %s %s\n", ours.Module.Path, ours.Go, branch.Kubernetes, made.Version)
 	for _, r := range ours.Require {
 		if !r.Indirect && !known[r.Path] {
 			fmt.Fprintf(&text, "require %s %s\n", r.Path, r.Version)
 		}
 	}
-	for _, r := range made.Replace {
+	for _, r := range replace {
 		fmt.Fprintf(&text, "replace %s\n", r)
 	}
 	return text.String(), nil

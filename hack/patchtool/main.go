@@ -23,8 +23,8 @@ import (
 
 const usage = `usage: patchtool COMMAND [FLAGS] [ARGUMENTS], at the top of the repository
 
-  verify                 prove that the series holds on every supported branch
-  tree BRANCH            make a branch's tree and print its directory
+  verify                 prove that the series hold, that of Kubernetes on every supported branch
+  tree BRANCH | MODULE   make the tree of a branch, or of another module with patches, and print its directory
   go BRANCH VERB ...     run go on our own packages, against a branch's patched tree
 
 patchtool COMMAND -h lists the flags.
@@ -85,7 +85,7 @@ func (p *project) command(ctx context.Context, arguments []string) error {
 func (p *project) treeCommand(flags *flag.FlagSet) func(context.Context, []string) error {
 	unpatched := flags.Bool("unpatched", false, "without the series")
 	return func(ctx context.Context, arguments []string) error {
-		b, err := p.find(arguments, 1)
+		b, err := p.findModule(ctx, arguments)
 		if err != nil {
 			return err
 		}
@@ -110,13 +110,43 @@ func (p *project) find(arguments []string, least int) (branch.Branch, error) {
 	return all.Find(arguments[0])
 }
 
-// patched are the packages that the series is about. They are compiled and merged as a whole.
+// findModule returns the module that the first argument names, or the branch.
+func (p *project) findModule(ctx context.Context, arguments []string) (branch.Branch, error) {
+	modules, err := p.modules(ctx)
+	if err != nil {
+		return branch.Branch{}, err
+	}
+	if i := slices.IndexFunc(modules, func(m branch.Branch) bool { return slices.Contains(arguments, m.Module) }); i >= 0 {
+		return modules[i], nil
+	}
+	return p.find(arguments, 1)
+}
+
+// modules returns the modules other than Kubernetes that have a series, at the versions in go.mod.
+func (p *project) modules(ctx context.Context) (branch.Branches, error) {
+	all, err := branch.Load(p.Patches)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := readModule(ctx, p.root)
+	if err != nil {
+		return nil, err
+	}
+	required := map[string]string{}
+	for _, r := range ours.Require {
+		required[r.Path] = r.Version
+	}
+	return branch.Modules(os.DirFS(p.Patches), all, required)
+}
+
+// patched are the packages of Kubernetes that its series is about. They are compiled and merged as a whole.
 var patched = []string{"cmd/kube-proxy", "pkg/proxy"}
 
 // member is a patch of a branch's series.
 type member struct {
 	branch.Entry
-	file, content string
+	// name is the path in the folder of the module's series.
+	name, file, content string
 }
 
 // series reads the patches of a branch in their order.
@@ -135,14 +165,17 @@ func (p *project) series(b branch.Branch) ([]member, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read a patch: %w", err)
 		}
-		series = append(series, member{entry, file, string(content)})
+		series = append(series, member{entry, strings.TrimPrefix(entry.Path, b.Module+"/"), file, string(content)})
 	}
 	return series, nil
 }
 
-// directories returns what a scratch repository needs of a release: the patched packages, and whatever
-// else the series touches.
-func directories(series []member) []string {
+// directories returns what a scratch repository needs of a release: of Kubernetes the patched packages, and whatever
+// else the series touches; all of another module.
+func directories(b branch.Branch, series []member) []string {
+	if b.Module != branch.Kubernetes {
+		return []string{"."}
+	}
 	names := slices.Clone(patched)
 	for _, m := range series {
 		for _, file := range patch.Files(m.content) {
@@ -154,13 +187,13 @@ func directories(series []member) []string {
 	return names
 }
 
-// release commits into a scratch repository what a series needs of a release, and tags it.
-func (p *project) release(ctx context.Context, r *scratch.Repository, tag, version string, series []member) error {
-	release, err := p.Release(ctx, version)
+// release commits into a scratch repository what a series needs of a branch's release, and tags it with the version.
+func (p *project) release(ctx context.Context, r *scratch.Repository, b branch.Branch, series []member) error {
+	release, err := p.Release(ctx, b)
 	if err != nil {
 		return err
 	}
-	return r.Release(ctx, tag, release.Module, directories(series))
+	return r.Release(ctx, b.Version, release.Module, directories(b, series))
 }
 
 // inScratch runs work with a temporary scratch repository.

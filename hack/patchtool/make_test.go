@@ -36,8 +36,9 @@ func TestMake_RebasePatches(t *testing.T) {
 		environment, arguments []string
 		want                   string
 	}{
-		{arguments: []string{"rebase-patches", "VERSION=v1.38.0"}, want: "hack/rebase-patches.sh v1.38.0\n"},
-		{environment: []string{"VERSION=4.9"}, arguments: []string{"rebase-patches"}, want: "hack/rebase-patches.sh \n"},
+		{arguments: []string{"rebase-patches", "VERSION=v1.38.0"}, want: "hack/rebase-patches.sh 'v1.38.0' \n"},
+		{arguments: []string{"rebase-patches", "MODULE=example.test/other"}, want: "hack/rebase-patches.sh '' example.test/other\n"},
+		{environment: []string{"VERSION=4.9", "MODULE=other"}, arguments: []string{"rebase-patches"}, want: "hack/rebase-patches.sh '' \n"},
 	} {
 		wantText(t, dryRun(t, test.environment, test.arguments...), test.want)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,6 +69,8 @@ var (
 )
 
 const (
+	kubernetes = "k8s.io/kubernetes@"
+
 	shared = "0001-UPSTREAM-carry-proxy-tell-of-syncs.patch"
 	own    = "release-1.1/" + shared
 	header = `UPSTREAM: <carry>: proxy: tell of syncs
@@ -102,11 +103,11 @@ func newBench(t *testing.T) *bench {
 	t.Setenv("GIT_CONFIG_GLOBAL", config)
 	t.Setenv("GIT_AUTHOR_NAME", "somebody") // as in a hook of git
 	b.project = newProject(t.TempDir(), t.TempDir(), t.TempDir(), &b.out)
-	b.Download = func(_ context.Context, version string) (string, error) {
-		if b.modules[version] == "" {
-			return "", fmt.Errorf("there is no %s", version)
+	b.Download = func(_ context.Context, path, version string) (string, error) {
+		if b.modules[path+"@"+version] == "" {
+			return "", fmt.Errorf("there is no %s %s", path, version)
 		}
-		return b.modules[version], nil
+		return b.modules[path+"@"+version], nil
 	}
 	b.write(b.root, map[string]string{
 		"go.mod":             "module example.test/own\n\ngo 1.24\n\nrequire k8s.io/kubernetes v1.2.0\n",
@@ -119,14 +120,21 @@ func newBench(t *testing.T) *bench {
 	b.release("v1.2.0", upstream())
 	b.release("v1.1.0", upstream(moved...))
 	b.write(b.Patches, map[string]string{"branches": "release-1.2 v1.2.0 vendored\nrelease-1.1 v1.1.0\n"})
-	b.commit("v1.2.0", "", header, upstream(told...), map[string]string{"pkg/proxy/extension.go": extension})
+	b.commit(kubernetes+"v1.2.0", "", header, upstream(told...), map[string]string{"pkg/proxy/extension.go": extension})
 	return b
 }
 
+// release makes a release of Kubernetes.
 func (b *bench) release(version string, files map[string]string) {
 	b.t.Helper()
-	b.modules[version] = b.t.TempDir()
-	b.write(b.modules[version], files)
+	b.module(kubernetes+version, files)
+}
+
+// module makes a release of a module, which is for example example.test/other@v0.3.0.
+func (b *bench) module(release string, files map[string]string) {
+	b.t.Helper()
+	b.modules[release] = b.t.TempDir()
+	b.write(b.modules[release], files)
 }
 
 func (b *bench) write(dir string, files map[string]string) {
@@ -138,17 +146,14 @@ func (b *bench) write(dir string, files map[string]string) {
 	}
 }
 
-// commit writes the difference between a release and the files as a patch with the message into a
+// commit writes the difference between a module's release and the files as a patch with the message into a
 // folder of patches/.
-func (b *bench) commit(version, folder, message string, files ...map[string]string) {
+func (b *bench) commit(release, folder, message string, files ...map[string]string) {
 	b.t.Helper()
 	r, err := scratch.New(b.t.Context(), b.t.TempDir())
 	wantError(b.t, err)
-	wantError(b.t, r.Release(b.t.Context(), "base", b.modules[version], patched))
+	wantError(b.t, r.Release(b.t.Context(), "base", b.modules[release], []string{"."}))
 	for _, some := range files {
-		some = maps.Clone(some)
-		delete(some, "go.mod")
-		delete(some, "go.sum")
 		b.write(r.Dir, some)
 	}
 	b.git(r.Dir, "add", "-A")
@@ -200,7 +205,7 @@ func (b *bench) edit(name, old, replacement string) {
 func (b *bench) rewrite(files map[string]string) {
 	b.t.Helper()
 	wantError(b.t, os.Remove(filepath.Join(b.Patches, shared)))
-	b.commit("v1.2.0", "", header, files)
+	b.commit(kubernetes+"v1.2.0", "", header, files)
 }
 
 func wantError(t *testing.T, err error, texts ...string) {

@@ -4,13 +4,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
 )
 
 // rebases runs hack/rebase-patches.sh, and returns what it says and the repository that it makes.
-func (b *bench) rebases(version string) (string, *scratch.Repository, error) {
+func (b *bench) rebases(version string, module ...string) (string, *scratch.Repository, error) {
 	b.t.Helper()
 	script, err := os.ReadFile("../rebase-patches.sh")
 	wantError(b.t, err)
@@ -18,12 +19,12 @@ func (b *bench) rebases(version string) (string, *scratch.Repository, error) {
 	b.write(filepath.Join(b.root, "patches"), b.files(b.Patches))
 	cache := b.t.TempDir()
 	b.t.Setenv("GOMODCACHE", cache)
-	for version, module := range b.modules {
-		b.write(filepath.Join(cache, "k8s.io/kubernetes@"+version), b.files(module))
+	for release, module := range b.modules {
+		b.write(filepath.Join(cache, release), b.files(module))
 	}
-	command := exec.CommandContext(b.t.Context(), "bash", filepath.Join(b.root, "hack/rebase-patches.sh"), version)
+	command := exec.CommandContext(b.t.Context(), "bash", append([]string{filepath.Join(b.root, "hack/rebase-patches.sh"), version}, module...)...)
 	said, err := command.CombinedOutput()
-	return string(said), &scratch.Repository{Dir: filepath.Join(b.root, "_output/rebase", version)}, err
+	return string(said), &scratch.Repository{Dir: filepath.Join(b.root, "_output/rebase", strings.Join(append(module, version), "@"))}, err
 }
 
 // TestRebase_WritesBack fails when a series is another one after going to the release that it was written for, or

@@ -13,7 +13,7 @@ func TestVendor_Regenerate(t *testing.T) {
 	b := newBench(t)
 	good := b.files(b.Patches)[shared]
 	b.write(b.root, map[string]string{
-		"go.mod":        "module example.test/own\n\ngo 1.24\n\nrequire k8s.io/kubernetes v1.2.0\n\nreplace k8s.io/kubernetes => " + b.modules["v1.2.0"] + "\n",
+		"go.mod":        "module example.test/own\n\ngo 1.24\n\nrequire k8s.io/kubernetes v1.2.0\n\nreplace k8s.io/kubernetes => " + b.modules[kubernetes+"v1.2.0"] + "\n",
 		"vendor/former": "",
 	})
 	library, err := filepath.Abs("../lib/vendor.sh")

@@ -30,16 +30,16 @@ const (
 type verification struct {
 	*project
 	compile string
-	all     branch.Branches
-	// vendored is the series of the vendored branch, and commits what git made of it there.
-	vendored []member
-	commits  []string
-	faults   []string
+	// all are the branches of Kubernetes, modules the others that carry patches.
+	all, modules branch.Branches
+	// commits are what git made of a module's vendored series.
+	commits map[string][]string
+	faults  []string
 }
 
 func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []string) error {
 	name := flags.String("branch", "", "this branch alone, for example 1.36, or vendored; all if empty")
-	v := &verification{project: p}
+	v := &verification{project: p, commits: map[string][]string{}}
 	flags.StringVar(&v.compile, "compile", compileAll, "what becomes of the packages of the branches: all are compiled, only their types are checked, or none is looked at")
 	return func(ctx context.Context, arguments []string) error {
 		if len(arguments) > 0 || !slices.Contains([]string{compileAll, compileTypes, compileNone}, v.compile) {
@@ -56,11 +56,11 @@ func (p *project) verifyCommand(flags *flag.FlagSet) func(context.Context, []str
 		if err := v.prepare(ctx); err != nil {
 			return err
 		}
-		return inScratch(ctx, func(r *scratch.Repository) error { return v.run(ctx, r, chosen) })
+		return v.run(ctx, chosen)
 	}
 }
 
-// prepare reads the vendored series, and checks what holds for patches/ as a whole.
+// prepare checks what holds for patches/ as a whole, and finds the modules.
 func (v *verification) prepare(ctx context.Context) error {
 	vendored := v.all.Vendored()
 	m, err := readModule(ctx, v.root)
@@ -68,20 +68,11 @@ func (v *verification) prepare(ctx context.Context) error {
 		return err
 	}
 	for _, r := range m.Require {
-		if r.Path == tree.Kubernetes && r.Version != vendored.Version {
+		if r.Path == branch.Kubernetes && r.Version != vendored.Version {
 			return fmt.Errorf("go.mod requires %s %s, but in patches/%s %s is vendored; make them agree, then run 'make update-vendor'", r.Path, r.Version, branch.File, vendored.Version)
 		}
 	}
-	folders, err := filepath.Glob(filepath.Join(v.Patches, "*"))
-	if err != nil {
-		return fmt.Errorf("list patches/: %w", err)
-	}
-	for _, folder := range folders {
-		if info, err := os.Stat(folder); err == nil && info.IsDir() && !slices.ContainsFunc(v.all, func(b branch.Branch) bool { return b.Name == filepath.Base(folder) }) {
-			v.fault("%s: not a branch in patches/%s; remove the folder", folder, branch.File)
-		}
-	}
-	v.vendored, err = v.series(vendored)
+	v.modules, err = v.project.modules(ctx)
 	return err
 }
 
@@ -92,24 +83,16 @@ func (v *verification) fault(format string, arguments ...any) {
 	}
 }
 
-// run checks all of the branches, whatever is wrong with one, and reports everything that it found.
-func (v *verification) run(ctx context.Context, r *scratch.Repository, chosen branch.Branches) error {
+// run checks the series of all modules, whatever is wrong with one, and reports everything that it found. Each has a
+// repository of its own.
+func (v *verification) run(ctx context.Context, chosen branch.Branches) error {
 	vendored := v.all.Vendored()
-	if err := v.release(ctx, r, vendored.Version, vendored.Version, v.vendored); err != nil {
-		return err
-	}
-	failed := v.branch(ctx, r, vendored, slices.Contains(chosen, vendored))
-	for _, b := range chosen {
-		if b.Vendored {
-			continue
-		}
-		err := v.release(ctx, r, b.Version, b.Version, v.vendored)
-		if err == nil {
-			err = v.branch(ctx, r, b, true)
-		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", b.Name, err))
-		}
+	compiled := slices.Contains(chosen, vendored)
+	others := slices.DeleteFunc(slices.Clone(chosen), func(b branch.Branch) bool { return b.Vendored })
+	failed := inScratch(ctx, func(r *scratch.Repository) error { return v.module(ctx, r, vendored, compiled, others) })
+	for _, m := range v.modules {
+		err := inScratch(ctx, func(r *scratch.Repository) error { return v.module(ctx, r, m, compiled, nil) })
+		failed = errors.Join(failed, err)
 	}
 	if len(v.faults) > 0 {
 		failed = errors.Join(fmt.Errorf("patches/ is not as patches/README.md demands:\n  %s", strings.Join(v.faults, "\n  ")), failed)
@@ -117,42 +100,60 @@ func (v *verification) run(ctx context.Context, r *scratch.Repository, chosen br
 	return failed
 }
 
-// branch applies the series to a branch's release, which is checked out, and judges what becomes of it. The
-// vendored branch comes first, for its commits are compared with those of the others; chosen tells whether it
-// was asked for.
-func (v *verification) branch(ctx context.Context, r *scratch.Repository, b branch.Branch, chosen bool) error {
+// module checks the series of a module on the vendored branch, whose packages are compiled if that was asked for, and
+// on others. The vendored one comes first, for its commits are compared with those of the others.
+func (v *verification) module(ctx context.Context, r *scratch.Repository, vendored branch.Branch, compiled bool, others branch.Branches) error {
+	series, err := v.series(vendored)
+	if err != nil {
+		return fmt.Errorf("%s: %w", vendored, err)
+	}
+	var failed error
+	for _, b := range append(branch.Branches{vendored}, others...) {
+		err := v.release(ctx, r, b, series)
+		if err == nil {
+			err = v.branch(ctx, r, b, compiled || !b.Vendored)
+		}
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", b, err))
+		}
+	}
+	return failed
+}
+
+// branch applies the series to a branch's release, which is checked out, and judges what becomes of it.
+func (v *verification) branch(ctx context.Context, r *scratch.Repository, b branch.Branch, compiled bool) error {
 	series, err := v.series(b)
 	if err != nil {
 		return err
 	}
 	began := len(v.faults)
-	v.printf("%s (%s)\n", b.Name, b.Version)
+	v.printf("%s (%s)\n", b, b.Version)
 	for i, m := range series {
-		versions, err := branch.Checked(os.DirFS(v.Patches), v.all, m.Entry)
+		versions, err := branch.Checked(os.DirFS(v.Patches), slices.Concat(v.all, v.modules), m.Entry)
 		if err != nil {
 			return err
 		}
-		for _, fault := range patch.Check(m.content, versions, m.Own) {
-			v.fault("%s: %s", m.Path, fault)
+		for _, fault := range patch.Check(m.content, versions, b.PinnedBy(), m.Own) {
+			v.fault("%s: %s: %s", b.Module, m.name, fault)
 		}
-		v.printf("  %s\n", m.Path)
+		v.printf("  %s\n", m.name)
 		said, err := r.Apply(ctx, m.file)
 		if errors.Is(err, scratch.ErrDoesNotApply) {
-			v.fault("%s: %s: run 'make rebase-patches VERSION=%s'; it\n%s", b.Name, m.Path, b.Version, indent(err.Error()))
+			v.fault("%s: %s: run '%s'; it\n%s", b, m.name, b.Rebase(), indent(err.Error()))
 			return nil // what follows may build on it
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.Path, err)
+			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		v.printf("%s\n", indent(said))
 		if err := v.applied(ctx, r, b, i, m); err != nil {
 			return err
 		}
 	}
-	if err := v.rewritten(ctx, r, b, series); err != nil || len(v.faults) > began || !chosen {
+	if err := v.rewritten(ctx, r, b, series); err != nil || len(v.faults) > began || !compiled {
 		return err
 	}
-	return v.compiles(ctx, b, directories(series))
+	return v.compiles(ctx, b, directories(b, series))
 }
 
 // applied judges the commit that git made of a patch.
@@ -169,19 +170,19 @@ func (v *verification) applied(ctx context.Context, r *scratch.Repository, b bra
 		change, name, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		switch {
 		case change == "D":
-			v.fault("%s: deletes or moves %s; leave it where upstream has it", m.Path, name)
+			v.fault("%s: %s: deletes or moves %s; leave it where upstream has it", b.Module, m.name, name)
 		case !strings.HasSuffix(name, ".go"), strings.HasSuffix(name, "_test.go"):
-			v.fault("%s: touches %s; vendor/ has only Go files that are not tests. Tests belong to hack/upstreamtest", m.Path, name)
-		case !strings.Contains(string(modules), "\n"+tree.Kubernetes+"/"+path.Dir(name)+"\n"):
-			v.fault("%s: touches %s, whose package vendor/modules.txt does not list; put it into one that it lists", m.Path, name)
+			v.fault("%s: %s: touches %s; vendor/ has only Go files that are not tests. Tests belong to hack/upstreamtest, or to the code of ours that uses the module", b.Module, m.name, name)
+		case !strings.Contains(string(modules), "\n"+path.Join(b.Module, path.Dir(name))+"\n"):
+			v.fault("%s: %s: touches %s, whose package vendor/modules.txt does not list; put it into one that it lists", b.Module, m.name, name)
 		}
 	}
 	commit, err := r.Git(ctx, "rev-parse", "HEAD")
 	switch {
 	case b.Vendored:
-		v.commits = append(v.commits, strings.TrimSpace(commit))
-	case !m.Own && i < len(v.commits) && err == nil:
-		err = v.placed(ctx, r, b, m, v.commits[i], strings.TrimSpace(commit))
+		v.commits[b.Module] = append(v.commits[b.Module], strings.TrimSpace(commit))
+	case !m.Own && i < len(v.commits[b.Module]) && err == nil:
+		err = v.placed(ctx, r, b, m, v.commits[b.Module][i], strings.TrimSpace(commit))
 	}
 	return err
 }
@@ -195,7 +196,7 @@ func (v *verification) placed(ctx context.Context, r *scratch.Repository, b bran
 	if same, err := r.Picks(ctx, vendored, applied); same || err != nil {
 		return err
 	}
-	v.fault("%s: %s: git apply puts it elsewhere than git's merge from the vendored release does, so its lines may be there twice; give the branch a patch of its own, from 'make rebase-patches VERSION=%s'", b.Name, m.Path, b.Version)
+	v.fault("%s: %s: git apply puts it elsewhere than git's merge from the vendored release does, so its lines may be there twice; give the branch a patch of its own, from '%s'", b, m.name, b.Rebase())
 	_, err := r.Git(ctx, "checkout", "-q", "--force", applied)
 	return err
 }
@@ -221,10 +222,10 @@ func (v *verification) rewritten(ctx context.Context, r *scratch.Repository, b b
 			return fmt.Errorf("read the series: %w", err)
 		}
 		if want := filepath.Base(files[i]); filepath.Base(m.Path) != want {
-			v.fault("%s: git format-patch names it %s; rename it", m.Path, want)
+			v.fault("%s: %s: git format-patch names it %s; rename it", b.Module, m.name, want)
 		}
 		if line := differs(m.content, string(content)); line > 0 {
-			v.fault("%s:%d: is not what git format-patch writes for %s; write it with that, from 'make rebase-patches VERSION=%s'", m.Path, line, b.Version, b.Version)
+			v.fault("%s: %s:%d: is not what git format-patch writes for %s; write it with that, from '%s'", b.Module, m.name, line, b.Version, b.Rebase())
 		}
 	}
 	return nil
@@ -244,8 +245,8 @@ func differs(a, b string) int {
 	return min(len(linesA), len(linesB)) + 1
 }
 
-// compiles builds and vets the patched packages in their tree, and our own against it, tests included; or
-// it checks their types, which costs seconds where nothing is cached.
+// compiles builds and vets the patched packages in their tree, tests included, and our own against a tree of Kubernetes, with
+// the other modules patched; or it checks their types, which costs seconds where nothing is cached.
 func (v *verification) compiles(ctx context.Context, b branch.Branch, folders []string) error {
 	if v.compile == compileNone {
 		v.printf("  not compiled\n")
@@ -257,7 +258,7 @@ func (v *verification) compiles(ctx context.Context, b branch.Branch, folders []
 	}
 	var theirs []string
 	for _, folder := range folders {
-		theirs = append(theirs, "./"+folder+"/...")
+		theirs = append(theirs, "./"+path.Join(folder, "..."))
 	}
 	run := v.goes
 	verbs := [][]string{{"build"}, {"vet"}}
@@ -265,20 +266,26 @@ func (v *verification) compiles(ctx context.Context, b branch.Branch, folders []
 	if v.compile == compileTypes {
 		run, verbs, word = v.typeChecks, [][]string{typecheck.Arguments()}, "type-checks"
 	}
+	said := word + ": " + strings.Join(theirs, " ")
+	if b.Module == branch.Kubernetes {
+		said += ", and of ours ./cmd/... ./pkg/..."
+	}
 	for _, verb := range verbs {
-		command := tree.Go(ctx, made.Dir, append(verb, theirs...)...)
-		if !run(b, command) {
-			return ctx.Err()
+		commands := []*exec.Cmd{tree.Go(ctx, made.Dir, append(verb, theirs...)...)}
+		if b.Module == branch.Kubernetes {
+			ours, err := v.against(ctx, b, verb[0], append(verb[1:], "./cmd/...", "./pkg/...")...)
+			if err != nil {
+				return err
+			}
+			commands = append(commands, ours)
 		}
-		command, err := v.against(ctx, b, verb[0], append(verb[1:], "./cmd/...", "./pkg/...")...)
-		if err != nil {
-			return err
-		}
-		if !run(b, command) {
-			return ctx.Err()
+		for _, command := range commands {
+			if !run(b, command) {
+				return ctx.Err()
+			}
 		}
 	}
-	v.printf("  %s: %s, and of ours ./cmd/... ./pkg/...\n", word, strings.Join(theirs, " "))
+	v.printf("  %s\n", said)
 	return nil
 }
 
@@ -286,7 +293,7 @@ func (v *verification) compiles(ctx context.Context, b branch.Branch, folders []
 func (v *verification) goes(b branch.Branch, command *exec.Cmd) bool {
 	output, err := command.CombinedOutput()
 	if err != nil {
-		v.fault("%s: %s in %s: %v\n%s", b.Name, strings.Join(command.Args, " "), command.Dir, err, indent(string(output)))
+		v.fault("%s: %s in %s: %v\n%s", b, strings.Join(command.Args, " "), command.Dir, err, indent(string(output)))
 	}
 	return err == nil
 }
@@ -298,7 +305,7 @@ func (v *verification) typeChecks(b branch.Branch, command *exec.Cmd) bool {
 		faults = []string{err.Error()}
 	}
 	for _, fault := range faults {
-		v.fault("%s: %s", b.Name, fault)
+		v.fault("%s: %s", b, fault)
 	}
 	return len(faults) == 0
 }

@@ -12,7 +12,7 @@ func TestVerify_EveryBranch(t *testing.T) {
 	const compiled = "  compiles: ./cmd/kube-proxy/... ./pkg/proxy/..., and of ours ./cmd/... ./pkg/...\n"
 	said, err := b.run("verify")
 	wantError(t, err)
-	wantText(t, said, "release-1.2 (v1.2.0)\n  "+shared+"\n    Checking patch pkg/proxy/extension.go...\n    Checking patch pkg/proxy/proxier.go...\n"+compiled,
+	wantText(t, said, "k8s.io/kubernetes release-1.2 (v1.2.0)\n  "+shared+"\n    Checking patch pkg/proxy/extension.go...\n    Checking patch pkg/proxy/proxier.go...\n"+compiled,
 		"release-1.1 (v1.1.0)\n  "+shared+"\n    Checking patch pkg/proxy/extension.go...\n    Checking patch pkg/proxy/proxier.go...\n    Hunk #1 succeeded at 21 (offset 2 lines).\n"+compiled)
 
 	said, err = b.run("verify", "-branch=1.1", "-compile=types")
@@ -25,7 +25,7 @@ func (b *bench) withOwn() {
 	b.t.Helper()
 	b.release("v1.1.0", upstream(aside...))
 	message := strings.NewReplacer("v1.2.0, v1.1.0", "v1.1.0", "\nDrop when", "\nWhy it differs: so.\n\nDrop when").Replace(header)
-	b.commit("v1.1.0", "release-1.1", message, upstream(append(aside, told...)...), map[string]string{"pkg/proxy/extension.go": extension})
+	b.commit(kubernetes+"v1.1.0", "release-1.1", message, upstream(append(aside, told...)...), map[string]string{"pkg/proxy/extension.go": extension})
 	b.edit(shared, "v1.2.0, v1.1.0", "v1.2.0")
 }
 
@@ -51,7 +51,7 @@ func TestVerify_Faults(t *testing.T) {
 	}{
 		"an incomplete header": {
 			change: func(b *bench) { b.edit(shared, "Why not upstream", "Whatever") },
-			want:   []string{shared + `: expected one paragraph "Why not upstream: …"`},
+			want:   []string{"k8s.io/kubernetes: " + shared + `: expected one paragraph "Why not upstream: …"`},
 		},
 		"a version that is pinned since": {
 			change: func(b *bench) {
@@ -62,19 +62,19 @@ func TestVerify_Faults(t *testing.T) {
 		},
 		"a place that upstream has changed": {
 			change: func(b *bench) { b.release("v1.1.0", upstream(conflicting...)) },
-			want:   []string{"release-1.1: " + shared + ": run 'make rebase-patches VERSION=v1.1.0'; it\n    does not apply without fuzz: ", "    error: patch failed: pkg/proxy/proxier.go:19"},
+			want:   []string{"k8s.io/kubernetes release-1.1: " + shared + ": run 'make rebase-patches VERSION=v1.1.0'; it\n    does not apply without fuzz: ", "    error: patch failed: pkg/proxy/proxier.go:19"},
 		},
 		"a line of context that upstream has changed": {
 			change: func(b *bench) { b.release("v1.1.0", upstream("		return err\n", "		return nil\n")) },
-			want:   []string{"release-1.1: " + shared + ": run 'make rebase-patches VERSION=v1.1.0'; it\n    does not apply without fuzz: "},
+			want:   []string{"k8s.io/kubernetes release-1.1: " + shared + ": run 'make rebase-patches VERSION=v1.1.0'; it\n    does not apply without fuzz: "},
 		},
 		"lines that upstream has twice": {
 			change: func(b *bench) { b.release("v1.1.0", twice) },
-			want:   []string{"release-1.1: " + shared + ": git apply puts it elsewhere than git's merge from the vendored release does"},
+			want:   []string{"k8s.io/kubernetes release-1.1: " + shared + ": git apply puts it elsewhere than git's merge from the vendored release does"},
 		},
 		"a series for another release than the vendored": {
 			change: func(b *bench) { b.release("v1.2.0", upstream(moved...)) },
-			want:   []string{shared + ":31: is not what git format-patch writes for v1.2.0; write it with that, from 'make rebase-patches VERSION=v1.2.0'"},
+			want:   []string{"k8s.io/kubernetes: " + shared + ":31: is not what git format-patch writes for v1.2.0; write it with that, from 'make rebase-patches VERSION=v1.2.0'"},
 		},
 		"a series that does not apply to the vendored release": {
 			change: func(b *bench) { b.release("v1.2.0", upstream(conflicting...)) },
@@ -136,14 +136,14 @@ func TestVerify_Faults(t *testing.T) {
 		},
 		"a folder of no branch": {
 			change: func(b *bench) { b.write(b.Patches, map[string]string{"release-1.0/0001-a.patch": ""}) },
-			want:   []string{"release-1.0: not a branch in patches/branches; remove the folder"},
+			want:   []string{"release-1.0: neither a branch in patches/branches nor a module that go.mod requires; remove the folder"},
 		},
 		"a fault of one branch, and an error of another": {
 			change: func(b *bench) {
 				b.edit(shared, "Why not upstream", "Whatever")
-				delete(b.modules, "v1.1.0")
+				delete(b.modules, kubernetes+"v1.1.0")
 			},
-			want: []string{shared + ": expected one paragraph", "release-1.1: there is no v1.1.0"},
+			want: []string{shared + ": expected one paragraph", "k8s.io/kubernetes release-1.1: there is no k8s.io/kubernetes v1.1.0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

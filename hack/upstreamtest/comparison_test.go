@@ -224,12 +224,12 @@ func TestTests_Outcome(t *testing.T) {
 		says             string
 	}{
 		"alike":                    {"package", "package", false, "4 passed; the same tests, the same results\n"},
-		"a test is not there":      {"TestB(", "TestC(", true, "\n< pkg/proxy TestB pass\n---\n> pkg/proxy TestC pass\n"},
-		"after another test":       {b, "TestB(t *testing.T) {\n\tif left {\n\t\tt.Fail()\n\t}\n}", true, "\n< pkg/proxy TestB pass\n---\n> pkg/proxy TestB fail\n"},
+		"a test is not there":      {"TestB(", "TestC(", true, "\n< k8s.io/kubernetes/pkg/proxy TestB pass\n---\n> k8s.io/kubernetes/pkg/proxy TestC pass\n"},
+		"after another test":       {b, "TestB(t *testing.T) {\n\tif left {\n\t\tt.Fail()\n\t}\n}", true, "\n< k8s.io/kubernetes/pkg/proxy TestB pass\n---\n> k8s.io/kubernetes/pkg/proxy TestB fail\n"},
 		"once, and never again":    {b, "TestB(t *testing.T) {\n\tif first() {\n\t\tt.Fail()\n\t}\n}", false, "2 passed; the same tests, the same results\n"},
 		"what does not compile":    {b, "TestB(t *testing.T) { gone() }", true, ": something does not compile"},
 		"a package fails alone":    {b, "TestMain(m *testing.M) {\n\tm.Run()\n\tos.Exit(1)\n}", true, "or a package failed without a failed test"},
-		"a test with a bad \"name": {b, "TestB(t *testing.T) { t.Run(`a \"b`, func(t *testing.T) { t.Fail() }) }", true, `> pkg/proxy TestB/a_\"b fail`},
+		"a test with a bad \"name": {b, "TestB(t *testing.T) { t.Run(`a \"b`, func(t *testing.T) { t.Fail() }) }", true, `> k8s.io/kubernetes/pkg/proxy TestB/a_\"b fail`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("UPSTREAMTEST_ONCE", filepath.Join(t.TempDir(), "once"))

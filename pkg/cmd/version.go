@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -19,30 +20,32 @@ var (
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print this program's version, and that of Kubernetes in it with its patches",
+		Short: "Print this program's version, and those of Kubernetes and other patched modules in it with their patches",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			out := c.OutOrStdout()
-			kubernetes := kubernetesVersion()
-			_, err := fmt.Fprintf(out, "openshift %s (commit %s)\nkubernetes %s\n", version, commit, kubernetes)
-			for _, patch := range patches.List(kubernetes) {
-				if err == nil {
-					_, err = fmt.Fprintf(out, "  %s %s\n", patch.Number, patch.Subject)
+			var text strings.Builder
+			fmt.Fprintf(&text, "openshift %s (commit %s)\n", version, commit)
+			for _, series := range patches.List(moduleVersion(patches.Kubernetes)) {
+				name := series.Module
+				if name == patches.Kubernetes {
+					name = "kubernetes"
+				}
+				fmt.Fprintf(&text, "%s %s\n", name, moduleVersion(series.Module))
+				for _, patch := range series.Patches {
+					fmt.Fprintf(&text, "  %s %s\n", patch.Number, patch.Subject)
 				}
 			}
-			if err == nil {
-				_, err = fmt.Fprintf(out, "%s %s/%s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			}
+			_, err := fmt.Fprintf(c.OutOrStdout(), "%s%s %s/%s\n", &text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}
 }
 
-// kubernetesVersion returns the version of the module that was built in.
-func kubernetesVersion() string {
+// moduleVersion returns the version of a module that was built in.
+func moduleVersion(path string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range info.Deps {
-			if module.Path == "k8s.io/kubernetes" {
+			if module.Path == path {
 				return module.Version
 			}
 		}

@@ -23,14 +23,7 @@ func stock(ctx context.Context, s figure.Settings) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w; run it at the top of the repository", err)
 	}
-	release := tree.Release{Version: branches.Vendored().Version}
-	if release.Module, err = tree.Download(ctx, release.Version); err != nil {
-		return "", err
-	}
-	if release.Sums, err = branch.Sums(patches); err != nil {
-		return "", err
-	}
-	unpatched, err := tree.Ensure(ctx, trees, release, nil)
+	unpatched, err := tree.Maker{Patches: patches, Cache: trees}.Tree(ctx, branches.Vendored(), false)
 	if err != nil {
 		return "", err
 	}

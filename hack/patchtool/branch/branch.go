@@ -16,14 +16,39 @@ import (
 // File is the name of the file in patches/ that pins the versions.
 const File = "branches"
 
-// Branch is a supported release branch of Kubernetes.
+// Kubernetes is the path of its module.
+const Kubernetes = "k8s.io/kubernetes"
+
+// Branch is what a series of patches is for: a supported release branch of Kubernetes, or the release of
+// another module that go.mod requires.
 type Branch struct {
-	// Name is for example "release-1.37".
+	// Module is the module's path.
+	Module string
+	// Name is for example "release-1.37". Only Kubernetes has branches: the name is empty for another module.
 	Name string
 	// Version is the release that the branch is pinned at, for example "v1.37.1".
 	Version string
-	// Vendored tells that vendor/ has this one. Exactly one branch is.
+	// Vendored tells that vendor/ has this one. Exactly one branch of a module is.
 	Vendored bool
+}
+
+// String is for messages, for example "k8s.io/kubernetes release-1.37".
+func (b Branch) String() string { return strings.TrimSpace(b.Module + " " + b.Name) }
+
+// Rebase is the command that makes a repository of the branch's release and its series.
+func (b Branch) Rebase() string {
+	if b.Module == Kubernetes {
+		return "make rebase-patches VERSION=" + b.Version
+	}
+	return "make rebase-patches MODULE=" + b.Module + " VERSION=" + b.Version
+}
+
+// PinnedBy tells what says which version it is.
+func (b Branch) PinnedBy() string {
+	if b.Module == Kubernetes {
+		return "patches/" + File + " pins"
+	}
+	return "go.mod requires"
 }
 
 // Branches are all that are supported, in the order of their file.
@@ -48,7 +73,7 @@ func Parse(content string) (Branches, error) {
 		if match == nil || match[1] != match[3] || !release.MatchString(match[2]) {
 			return nil, fmt.Errorf("%s:%d: invalid line %q: expected \"release-1.N v1.N.P\", followed by \"vendored\" on one line", File, i+1, line)
 		}
-		b := Branch{Name: "release-" + match[1], Version: match[2], Vendored: match[4] != ""}
+		b := Branch{Module: Kubernetes, Name: "release-" + match[1], Version: match[2], Vendored: match[4] != ""}
 		if slices.ContainsFunc(all, func(other Branch) bool { return other.Name == b.Name }) {
 			return nil, fmt.Errorf("%s:%d: %s is listed twice", File, i+1, b.Name)
 		}
@@ -114,6 +139,32 @@ func (all Branches) Choose(name string) (Branches, error) {
 	return Branches{b}, err
 }
 
+// Modules returns the modules other than Kubernetes that have a series, in the order of their paths: it lies in
+// the folder with the module's path. required are the versions that go.mod requires. It is an error if another folder
+// is there that is not of one of the branches.
+func Modules(patches fs.FS, all Branches, required map[string]string) (Branches, error) {
+	var modules Branches
+	err := fs.WalkDir(patches, ".", func(folder string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() || folder == "." || slices.ContainsFunc(all, func(b Branch) bool { return b.Name == folder }) {
+			return err
+		}
+		inside, err := fs.ReadDir(patches, folder)
+		if err != nil || len(inside) > 0 && !slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !e.IsDir() }) {
+			return err // the first part of a path
+		}
+		version := required[folder]
+		if version == "" {
+			return fmt.Errorf("%s: neither a branch in patches/%s nor a module that go.mod requires; remove the folder", folder, File)
+		}
+		modules = append(modules, Branch{Module: folder, Version: version, Vendored: true})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the folders of patches/: %w", err)
+	}
+	return modules, nil
+}
+
 // Entry is a patch of a branch's series.
 type Entry struct {
 	// Path is relative to patches/.
@@ -126,14 +177,22 @@ type Entry struct {
 // a patch in the branch's own folder has, and the other patches in that folder. They are numbered from
 // 0001 without gaps.
 func Series(patches fs.FS, b Branch) ([]Entry, error) {
+	shared := "."
+	if b.Module != Kubernetes {
+		shared = b.Module
+	}
+	folders := []string{shared}
+	if b.Name != "" {
+		folders = append(folders, b.Name)
+	}
 	entries := map[string]Entry{} // by number
-	for _, folder := range []string{".", b.Name} {
+	for _, folder := range folders {
 		files, err := fs.Glob(patches, path.Join(folder, "*.patch"))
 		if err != nil {
-			return nil, fmt.Errorf("list the patches of %s: %w", b.Name, err)
+			return nil, fmt.Errorf("list the patches of %s: %w", b, err)
 		}
 		for _, file := range files {
-			e := Entry{Path: file, Own: folder == b.Name}
+			e := Entry{Path: file, Own: folder != shared}
 			number, _, _ := strings.Cut(path.Base(file), "-")
 			if e.Own && b.Vendored {
 				return nil, fmt.Errorf("%s: the vendored branch has no patches of its own; move it to patches/", file)
@@ -152,13 +211,13 @@ func Series(patches fs.FS, b Branch) ([]Entry, error) {
 		series = append(series, entries[number])
 	}
 	if len(series) == 0 {
-		return nil, errors.New("patches/ has no patch")
+		return nil, fmt.Errorf("patches/ has no patch of %s", b)
 	}
 	return series, nil
 }
 
-// Checked returns the versions that the header of an entry has to name: of the branches whose
-// series has it, in the order of their file.
+// Checked returns the versions that the header of an entry has to name: of those of all the branches whose
+// series has it, in their order.
 func Checked(patches fs.FS, all Branches, e Entry) ([]string, error) {
 	var versions []string
 	for _, b := range all {

@@ -1,6 +1,7 @@
 package branch
 
 import (
+	"io/fs"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -10,7 +11,10 @@ import (
 
 const file = "# why\nrelease-1.37 v1.37.1 vendored\nrelease-1.36 v1.36.4\n"
 
-var supported = Branches{{Name: "release-1.37", Version: "v1.37.1", Vendored: true}, {Name: "release-1.36", Version: "v1.36.4"}}
+var (
+	supported = Branches{{Module: Kubernetes, Name: "release-1.37", Version: "v1.37.1", Vendored: true}, {Module: Kubernetes, Name: "release-1.36", Version: "v1.36.4"}}
+	other     = Branch{Module: "example.test/other", Version: "v0.3.0", Vendored: true}
+)
 
 func TestParse_Content(t *testing.T) {
 	for content, want := range map[string]string{
@@ -64,7 +68,16 @@ func TestSeries_Files(t *testing.T) {
 		"own of the vendored": {files: []string{"release-1.37/0001-a.patch"}, branch: supported[0], err: "release-1.37/0001-a.patch: the vendored branch has no patches of its own"},
 		"a gap":               {files: []string{"0001-a.patch", "0003-b.patch"}, branch: supported[0], err: "0003-b.patch: patches are numbered from 0001 without gaps; rename it to 0002"},
 		"a number twice":      {files: []string{"0001-a.patch", "0001-b.patch"}, branch: supported[0], err: "0001-b.patch: 0001-a.patch has the same number"},
-		"nothing":             {files: []string{"README.md"}, branch: supported[0], err: "patches/ has no patch"},
+		"nothing":             {files: []string{"README.md"}, branch: supported[0], err: "patches/ has no patch of k8s.io/kubernetes release-1.37"},
+		"of another module": {
+			files:  []string{"0001-a.patch", "example.test/other/0001-b.patch", "example.test/other/0002-c.patch", "example.test/other/v2/0001-d.patch"},
+			branch: other, want: []Entry{{Path: "example.test/other/0001-b.patch"}, {Path: "example.test/other/0002-c.patch"}},
+		},
+		"a gap of another module": {
+			files:  []string{"0001-a.patch", "example.test/other/0002-b.patch"},
+			branch: other, err: "example.test/other/0002-b.patch: patches are numbered from 0001 without gaps; rename it to 0001",
+		},
+		"nothing of another module": {files: []string{"0001-a.patch", "example.test/other/README.md"}, branch: other, err: "patches/ has no patch of example.test/other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Series(folder(test.files), test.branch)
@@ -77,18 +90,49 @@ func TestSeries_Files(t *testing.T) {
 }
 
 func TestChecked_SharedAndOwn(t *testing.T) {
-	patches := folder([]string{"0001-a.patch", "0002-b.patch", "release-1.36/0002-c.patch"})
+	patches := folder([]string{"0001-a.patch", "0002-b.patch", "release-1.36/0002-c.patch", "example.test/other/0001-a.patch"})
 	for entry, want := range map[Entry][]string{
 		{Path: "0001-a.patch"}:                         {"v1.37.1", "v1.36.4"},
 		{Path: "0002-b.patch"}:                         {"v1.37.1"},
 		{Path: "release-1.36/0002-c.patch", Own: true}: {"v1.36.4"},
+		{Path: "example.test/other/0001-a.patch"}:      {"v0.3.0"},
 	} {
-		got, err := Checked(patches, supported, entry)
+		got, err := Checked(patches, append(supported[:2:2], other), entry)
 		wantError(t, err, "")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", entry.Path, diff)
 		}
 	}
+}
+
+func TestModules_Folders(t *testing.T) {
+	required := map[string]string{"example.test/other": "v0.3.0", "example.test/other/v2": "v2.0.0", "example.test/unpatched": "v1.0.0"}
+	for name, test := range map[string]struct {
+		files []string
+		want  Branches
+		err   string
+	}{
+		"none": {files: []string{"0001-a.patch", "README.md", "release-1.36/0001-c.patch"}},
+		"two": {
+			files: []string{"0001-a.patch", "example.test/other/v2/0001-a.patch", "example.test/other/0001-a.patch"},
+			want:  Branches{other, {Module: "example.test/other/v2", Version: "v2.0.0", Vendored: true}},
+		},
+		"of no branch":             {files: []string{"release-1.30/0001-a.patch"}, err: "release-1.30: neither a branch in patches/branches nor a module that go.mod requires; remove the folder"},
+		"of no module":             {files: []string{"example.test/gone/0001-a.patch"}, err: "example.test/gone: neither"},
+		"between the parts of one": {files: []string{"example.test/0001-a.patch", "example.test/other/0001-a.patch"}, err: "example.test: neither"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Modules(folder(test.files), supported, required)
+			wantError(t, err, test.err)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	empty := folder([]string{"example.test/other/0001-a.patch"})
+	empty["release-1.30"] = &fstest.MapFile{Mode: fs.ModeDir}
+	_, err := Modules(empty, supported, required)
+	wantError(t, err, "release-1.30: neither")
 }
 
 func folder(files []string) fstest.MapFS {

@@ -34,8 +34,9 @@ func unfolded(content string) string {
 }
 
 // Check returns everything that is wrong with the header of a patch, each with what to do; nothing if
-// it is right. checked are the releases that the patch is for. own tells that one branch alone has it.
-func Check(content string, checked []string, own bool) []string {
+// it is right. checked are the releases that the patch is for, as pinnedBy says, for example "go.mod requires".
+// own tells that one branch alone has it.
+func Check(content string, checked []string, pinnedBy string, own bool) []string {
 	var faults []string
 	fault := func(format string, arguments ...any) { faults = append(faults, fmt.Sprintf(format, arguments...)) }
 	if !strings.HasPrefix(content, "From "+strings.Repeat("0", 40)+" ") {
@@ -64,7 +65,7 @@ func Check(content string, checked []string, own bool) []string {
 	}
 	found := paragraphs(header, versions)
 	if len(found) == 1 && !slices.Equal(strings.Split(found[0], ", "), checked) {
-		fault("\"%s: %s\", but patches/branches pins %s; check these and list them in this order", versions, found[0], strings.Join(checked, ", "))
+		fault("\"%s: %s\", but %s %s; check these and list them in this order", versions, found[0], pinnedBy, strings.Join(checked, ", "))
 	}
 	return faults
 }

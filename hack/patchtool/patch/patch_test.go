@@ -64,7 +64,7 @@ func TestCheck_Header(t *testing.T) {
 			if !strings.Contains(good, test.old) {
 				t.Fatalf("no %q", test.old)
 			}
-			got := Check(strings.Replace(good, test.old, test.replacement, 1), []string{"v1.37.1", "v1.36.4"}, test.own)
+			got := Check(strings.Replace(good, test.old, test.replacement, 1), []string{"v1.37.1", "v1.36.4"}, "patches/branches pins", test.own)
 			if len(got) != len(test.want) || len(got) > 0 && !strings.HasPrefix(got[0], test.want[0]) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}

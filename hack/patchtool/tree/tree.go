@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,15 +22,12 @@ import (
 	"github.com/openshift/origin-node/hack/patchtool/scratch"
 )
 
-// Kubernetes is the path of the module.
-const Kubernetes = "k8s.io/kubernetes"
-
 // Tree is a release's source on disk.
 type Tree struct {
 	Version string
 	// Dir is the module's root, with its go.mod.
 	Dir string
-	// Replace has what a go.mod must say so that a build uses this tree and the staging modules of its
+	// Replace has what a go.mod must say so that a build uses this tree and, of Kubernetes, the staging modules of its
 	// release, as "OLD => NEW" or "OLD => NEW VERSION".
 	Replace []string
 }
@@ -39,7 +37,8 @@ func (t *Tree) Key() string { return filepath.Base(t.Dir) }
 
 // Release is what a tree is made of.
 type Release struct {
-	Version string
+	// Path is the module's, Version the release's.
+	Path, Version string
 	// Module is the directory that Download returns.
 	Module string
 	// Sums are lines for go.sum that the checksum database does not have.
@@ -50,22 +49,25 @@ type Release struct {
 type Maker struct {
 	// Patches is the folder of the series, Cache where trees are kept.
 	Patches, Cache string
-	// Download returns the directory of a release's module; nil stands for [Download].
-	Download func(ctx context.Context, version string) (string, error)
+	// Download returns the directory of a module's release; nil stands for [Download].
+	Download func(ctx context.Context, path, version string) (string, error)
 }
 
-// Release returns what a tree of a version is made of.
-func (m Maker) Release(ctx context.Context, version string) (Release, error) {
+// Release returns what a tree of a branch is made of.
+func (m Maker) Release(ctx context.Context, b branch.Branch) (Release, error) {
 	download := m.Download
 	if download == nil {
 		download = Download
 	}
-	module, err := download(ctx, version)
+	module, err := download(ctx, b.Module, b.Version)
 	if err != nil {
 		return Release{}, err
 	}
-	sums, err := branch.Sums(m.Patches)
-	return Release{Version: version, Module: module, Sums: sums}, err
+	release := Release{Path: b.Module, Version: b.Version, Module: module}
+	if b.Module == branch.Kubernetes {
+		release.Sums, err = branch.Sums(m.Patches)
+	}
+	return release, err
 }
 
 // Tree returns the tree of a branch, with its series applied if patched.
@@ -80,23 +82,23 @@ func (m Maker) Tree(ctx context.Context, b branch.Branch, patched bool) (*Tree, 
 			patches = append(patches, filepath.Join(m.Patches, entry.Path))
 		}
 	}
-	release, err := m.Release(ctx, b.Version)
+	release, err := m.Release(ctx, b)
 	if err != nil {
 		return nil, err
 	}
 	return Ensure(ctx, m.Cache, release, patches)
 }
 
-// Download returns the directory of the module in the module cache, where it is put if it is
+// Download returns the directory of a module's release in the module cache, where it is put if it is
 // not there. Nothing in it may be changed.
-func Download(ctx context.Context, version string) (string, error) {
-	output, err := Go(ctx, os.TempDir(), "mod", "download", "-json", Kubernetes+"@"+version).Output()
+func Download(ctx context.Context, path, version string) (string, error) {
+	output, err := Go(ctx, os.TempDir(), "mod", "download", "-json", path+"@"+version).Output()
 	var result struct{ Dir, Error string }
 	if jsonErr := json.Unmarshal(output, &result); jsonErr == nil && result.Error != "" {
 		err = errors.New(result.Error)
 	}
 	if err != nil {
-		return "", fmt.Errorf("download %s %s: %w", Kubernetes, version, exitText(err))
+		return "", fmt.Errorf("download %s %s: %w", path, version, exitText(err))
 	}
 	return result.Dir, nil
 }
@@ -130,8 +132,13 @@ func Key(release Release, patches []string) (string, error) {
 		}
 		all += fmt.Sprintf("%d\n%s", len(content), content)
 	}
+	name := release.Version
+	if release.Path != branch.Kubernetes {
+		all += release.Path
+		name = path.Base(release.Path) + "-" + name
+	}
 	sum := sha256.Sum256([]byte(all))
-	return release.Version + "-" + hex.EncodeToString(sum[:6]), nil
+	return name + "-" + hex.EncodeToString(sum[:6]), nil
 }
 
 // Ensure returns the tree of the release with the patches applied, without fuzz. It lies below cache,
@@ -147,7 +154,7 @@ func Ensure(ctx context.Context, cache string, release Release, patches []string
 		return nil, fmt.Errorf("make a tree: %w", err)
 	}
 	if now := time.Now(); os.Chtimes(dir, now, now) == nil { // it is there, and stays for another week
-		return describe(dir, release.Version)
+		return describe(dir, release)
 	}
 	if err := prune(filepath.Dir(dir), time.Now().Add(-7*24*time.Hour)); err != nil {
 		return nil, err
@@ -165,7 +172,7 @@ func Ensure(ctx context.Context, cache string, release Release, patches []string
 			return nil, fmt.Errorf("make a tree: %w", err)
 		}
 	}
-	return describe(dir, release.Version)
+	return describe(dir, release)
 }
 
 // prune makes the cache if it is not there, and removes from it what was last used before a time.
@@ -190,7 +197,7 @@ func prune(cache string, before time.Time) error {
 // notBuilt is what the module has and a build outside of Kubernetes' repository must not see.
 var notBuilt = []string{"vendor", "staging", "go.work", "go.work.sum"}
 
-// fill fills a directory with the patched module, whose go.mod takes the staging modules from where they
+// fill fills a directory with the patched module. The go.mod of Kubernetes takes the staging modules from where they
 // are published.
 func fill(ctx context.Context, dir string, release Release, patches []string) error {
 	if err := os.CopyFS(dir, os.DirFS(release.Module)); err != nil {
@@ -207,8 +214,12 @@ func fill(ctx context.Context, dir string, release Release, patches []string) er
 			return fmt.Errorf("find a patch: %w", err)
 		}
 		if _, err := scratch.Git(ctx, dir, "apply", "--whitespace=nowarn", file); err != nil {
-			return fmt.Errorf("%s does not apply to %s %s: %w; run 'make rebase-patches VERSION=%s'", patch, Kubernetes, release.Version, err, release.Version)
+			b := branch.Branch{Module: release.Path, Version: release.Version}
+			return fmt.Errorf("%s does not apply to %s %s: %w; run '%s'", patch, b.Module, b.Version, err, b.Rebase())
 		}
+	}
+	if release.Path != branch.Kubernetes {
+		return nil
 	}
 	return errors.Join(
 		edit(filepath.Join(dir, "go.mod"), func(mod string) string { return publish(mod, release.Version) }),
@@ -242,15 +253,15 @@ func publish(mod, version string) string {
 	return staging.ReplaceAllString(mod, "${1}${2} "+of)
 }
 
-func describe(dir, version string) (*Tree, error) {
+func describe(dir string, release Release) (*Tree, error) {
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
 		return nil, fmt.Errorf("%s is broken, remove it: %w", dir, err)
 	}
-	replace := []string{Kubernetes + " => " + strconv.Quote(dir)}
+	replace := []string{release.Path + " => " + strconv.Quote(dir)}
 	for _, match := range published.FindAllStringSubmatch(string(mod), -1) {
 		replace = append(replace, match[1])
 	}
 	slices.Sort(replace)
-	return &Tree{Version: version, Dir: dir, Replace: replace}, nil
+	return &Tree{Version: release.Version, Dir: dir, Replace: replace}, nil
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/hack/patchtool/branch"
 )
 
 const mod = `module k8s.io/kubernetes
@@ -70,7 +72,7 @@ func release(t *testing.T) (r Release, patch string) {
 	} {
 		write(t, filepath.Join(dir, name), content)
 	}
-	return Release{Version: "v1.36.4", Module: dir, Sums: []string{"k8s.io/api v0.36.4 h1:a="}}, write(t, filepath.Join(t.TempDir(), "0001-a.patch"), addition)
+	return Release{Path: branch.Kubernetes, Version: "v1.36.4", Module: dir, Sums: []string{"k8s.io/api v0.36.4 h1:a="}}, write(t, filepath.Join(t.TempDir(), "0001-a.patch"), addition)
 }
 
 func TestEnsure_Tree(t *testing.T) {
@@ -95,6 +97,40 @@ func TestEnsure_Tree(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"k8s.io/api => k8s.io/api v0.36.4", "k8s.io/kubernetes => " + strconv.Quote(made.Dir)}, made.Replace); diff != "" {
 		t.Errorf("Replace (-want +got):\n%s", diff)
+	}
+}
+
+// TestEnsure_OtherModule fails when another module than Kubernetes gets the go.mod of one, or the tree of a third.
+func TestEnsure_OtherModule(t *testing.T) {
+	r, patch := release(t)
+	r.Sums = nil
+	keys := map[string]bool{}
+	for _, path := range []string{branch.Kubernetes, "example.test/other", "example.test/a/other"} {
+		r.Path = path
+		key, err := Key(r, []string{patch})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[key] = true
+	}
+	if len(keys) != 3 {
+		t.Errorf("three modules have the trees %v", keys)
+	}
+	made, err := Ensure(t.Context(), t.TempDir(), r, []string{patch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"go.mod": mod, "go.sum": "other v1.0.0 h1:o=\n", "pkg/a.go": "package a\n// patched\n// end\n"} {
+		if got, err := os.ReadFile(filepath.Join(made.Dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s is %q, %v; want %q", name, got, err, want)
+		}
+	}
+	if diff := cmp.Diff([]string{"example.test/a/other => " + strconv.Quote(made.Dir)}, made.Replace); diff != "" {
+		t.Errorf("Replace (-want +got):\n%s", diff)
+	}
+	_, err = Ensure(t.Context(), t.TempDir(), r, []string{patch, patch})
+	if want := "0001-a.patch does not apply to example.test/a/other v1.36.4"; err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "make rebase-patches MODULE=example.test/a/other VERSION=v1.36.4") {
+		t.Errorf("error %v; want %q", err, want)
 	}
 }
 

@@ -26,15 +26,21 @@ type listed struct {
 	ImportMap       map[string]string
 	// DepOnly tells that nobody asked for it; another package imports it.
 	DepOnly bool
-	Module  *struct{ GoVersion string }
+	Module  *struct {
+		GoVersion string
+		Main      bool
+	}
 }
+
+// declared tells that only the package's declarations count: it is a dependency from another module.
+func (p listed) declared() bool { return p.DepOnly && (p.Module == nil || !p.Module.Main) }
 
 // Arguments are those of the go command that [Check] runs, in front of the patterns of packages.
 func Arguments() []string { return []string{"list", "-deps", "-test", "-json"} }
 
 // Check type-checks the packages that the command lists, which is `go` with [Arguments], with their
-// tests. Of their dependencies it reads only the declarations. It returns how many packages were
-// asked for, tests included, and what is wrong with them; the error is one of listing or reading them.
+// tests, and those that they import of their own module. Of their other dependencies it reads only the declarations. It
+// returns how many packages it checked, tests included, and what is wrong with them; the error is one of listing or reading them.
 func Check(list *exec.Cmd) (count int, faults []string, err error) {
 	packages, err := read(list)
 	if err != nil {
@@ -50,7 +56,7 @@ func Check(list *exec.Cmd) (count int, faults []string, err error) {
 			continue // the main package that go generates for a test
 		}
 		found := c.check(p, parsed[i])
-		if !p.DepOnly { // a fault of a dependency shows in the package that uses what is wrong
+		if !p.declared() { // a fault of a dependency shows in the package that uses what is wrong
 			faults = append(faults, found[:min(len(found), maxFaults)]...)
 			count++
 		}
@@ -111,7 +117,7 @@ func (c *checker) parse(packages []listed) ([][]*ast.File, error) {
 func (c *checker) check(p listed, files []*ast.File) []string {
 	var faults []string
 	config := types.Config{
-		IgnoreFuncBodies: p.DepOnly,
+		IgnoreFuncBodies: p.declared(),
 		Importer:         importer{c.done, p.ImportMap},
 		Sizes:            types.SizesFor("gc", "amd64"),
 		Error:            func(err error) { faults = append(faults, err.Error()) },

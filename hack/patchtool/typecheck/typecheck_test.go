@@ -23,6 +23,24 @@ func list(t *testing.T, source string) *exec.Cmd {
 	return command
 }
 
+// TestCheck_Dependency fails when a package is missed that compiles in no build of what was asked for, because another one
+// of the module imports it.
+func TestCheck_Dependency(t *testing.T) {
+	command := list(t, "package m\n\nimport \"example.test/m/n\"\n\nvar A = n.B()\n")
+	dir := filepath.Join(command.Dir, "n")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "n.go"), []byte("package n\n\nfunc B() int { return gone }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command.Args[len(command.Args)-1] = "."
+	count, faults, err := Check(command)
+	if err != nil || count != 2 || len(faults) != 1 || !strings.Contains(faults[0], "n.go:3:23: undefined: gone") {
+		t.Errorf("%d packages, faults %q, %v", count, faults, err)
+	}
+}
+
 func TestCheck_Module(t *testing.T) {
 	for name, test := range map[string]struct {
 		source string

@@ -1,4 +1,4 @@
-package admission_test
+package apply_test
 
 import (
 	"fmt"
