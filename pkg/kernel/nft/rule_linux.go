@@ -361,9 +361,9 @@ func (w *words) nat(kind expr.NATType) {
 	w.add(to)
 }
 
-// snatByMap gives the packet the address that a map has for a key, and a port of those that the map has: its own if it is among them and free,
-// or else the one that is as far from the first as its own is from 0, modulo their number, or the next that is free. So every node that has
-// the same map gives a flow the same port. nft has no word for that, and does not print it.
+// snatByMap gives the packet the address that a map has for a key, and one of the ports that the map has: the one that is as far from the first
+// as the packet's own is from 0, modulo their number, or the next that is free. So every node that has the same map gives a flow the same port,
+// and where the first port is a multiple of their number the packet keeps one of them. nft has no word for that, and does not print it.
 //
 // Where the map has nothing for the key the rule does nothing. So the map is asked before the rule changes anything, whatever stands in front.
 // nft would do so in the order of the text. It also takes the wrong registers for IPv6 (1.0.6 to 1.1.3), so it does not read such a rule.
