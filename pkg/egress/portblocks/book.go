@@ -26,8 +26,8 @@ const (
 	// which may start again all at once, until none has started for so long; and one at least.
 	MostSpares = 8
 	calm       = time.Minute
-	// rest is how long after a pod has asked for a block a node claims other spare ones, if there is one left: requests would keep the pod
-	// from starting, and others may start with it.
+	// rest is how long after a pod has asked for a block a node claims other spare ones, if more than a quarter are left: requests would keep
+	// the pod from starting, and others may start with it.
 	rest = 50 * time.Millisecond
 	// keepIdle is how long a node keeps a block that it does not need any more: what it needs may change with each claim of another node.
 	keepIdle = time.Minute
@@ -155,7 +155,7 @@ func (g *group) calmAt() (at time.Time) {
 	return at
 }
 
-// restsUntil returns until when no spare block is claimed as long as there is one; zero if no pod has started.
+// restsUntil returns until when no spare block is claimed as long as enough are left; zero if no pod has started.
 func (g *group) restsUntil() (at time.Time) {
 	if n := len(g.starts); n > 0 {
 		at = g.starts[n-1].Add(rest)
@@ -718,7 +718,7 @@ func (b *Book) spares(now time.Time) map[netip.Addr]map[kernel.Ports]bool {
 
 // sparesFor returns the blocks that a node keeps, or claims, for the next pods of a group. New ones it claims several at once, when half of
 // those that are wanted are left: that is a write for some pods, and not one for each. It does so when pods that start have started, or if
-// there is none left.
+// only a quarter are left.
 func (b *Book) sparesFor(g *group, now time.Time) (spares []kernel.Ports) {
 	all := b.candidates(g.ips, g.size, unclaimed, now)
 	all = slices.DeleteFunc(all, func(c candidate) bool { return c.value < completeValue(g.ips) })
@@ -736,7 +736,7 @@ func (b *Book) sparesFor(g *group, now time.Time) (spares []kernel.Ports) {
 	wanted := g.wanted(now)
 	keeps := min(begun, wanted, b.mayHave(g, 8, now))
 	missing := whole <= wanted/2 && keeps < wanted
-	if g.rests = missing && whole > 0 && now.Before(g.restsUntil()); g.rests || !missing {
+	if g.rests = missing && whole > wanted/4 && now.Before(g.restsUntil()); g.rests || !missing {
 		return spares[:keeps]
 	}
 	if claims := min(len(all), wanted, b.mayHave(g, 4, now)); claims > 0 || keeps > 0 {

@@ -85,6 +85,8 @@ func TestBook_SparesForMany(t *testing.T) {
 		b.Add(fmt.Sprint("pod-", i), ips, 512, b.now)
 		b.settled()
 		b.of(fmt.Sprint("pod-", i), 2)
+		b.now = b.now.Add(rest)
+		b.settled()
 		b.now = b.now.Add(time.Second)
 	}
 	if n := b.Numbers(512, b.now)[egressIP]; b.writes > 2*14 || n.Spare <= MostSpares/2 || n.Spare > MostSpares {

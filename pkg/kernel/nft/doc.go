@@ -19,11 +19,10 @@
 // makes the expressions that nft makes of that text, in the same order. It knows the part of nft's language that our rules need:
 // fields of packets (fields_linux.go), matches, and what a rule does (rule_linux.go). A new word is a line in one of their tables,
 // and one in the test that compares it with what nft itself makes of it. A text that it cannot read is an error of whoever writes the table.
-// [Spec.Text] prints a whole table for nft -f.
+// [Spec.Text] prints a whole table for nft -f. There is one statement that nft has no words for, source NAT by a map of ports: see snatByMap.
 //
 // A rule has a mark in its user data, by which it is known again: as [Spec.Commented] makes it, its comment with a hash of its expressions.
-// Whether these are
-// still what they were is not looked at: nobody can change them without the mark. If something
-// else is not as it was written, such as a base chain or the table's flags, the whole table is
+// Whether these are still what they were is not looked at: nobody can change them without the mark. nft reads its own listing as the same
+// expressions, and where it does not, it does not keep the mark. If something else is not as it was written, such as a base chain or the table's flags, the whole table is
 // written anew. Its counters go on from where they were.
 package nft

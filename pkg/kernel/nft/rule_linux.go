@@ -24,6 +24,8 @@ type Rule struct {
 	// Text is what nft reads, Comment what it prints behind it.
 	Text, Comment string
 	Exprs         []expr.Any
+	// unsaid: the rule does something that nft has no words for.
+	unsaid bool
 	// err says why there are no expressions.
 	err error
 }
@@ -47,6 +49,9 @@ func languageOf(s Spec) language {
 	return language{FamilyOf(s.Family).Table, s.Family}
 }
 
+// unsaidType is that of the user data which tells a rule that nft has no words for from what nft makes of its listing: nft keeps the comment alone.
+const unsaidType userdata.Type = 64
+
 // Commented returns a rule with this text for the table. nft prints what the rule is for as its comment. The hash of its expressions is part
 // of that, so that a rule that was changed is another one. In the text IP stands for ip or ip6, and ICMP for icmp or icmpv6, by the
 // family of the table.
@@ -59,7 +64,11 @@ func (s Spec) Commented(purpose, text string) Rule {
 		_, _ = hash.Write(bytes) // it never fails
 	}
 	r.Comment = fmt.Sprintf("%s (%08x)", purpose, hash.Sum32())
-	r.Mark = string(userdata.AppendString(nil, userdata.TypeComment, r.Comment))
+	mark := userdata.AppendString(nil, userdata.TypeComment, r.Comment)
+	if r.unsaid {
+		mark = userdata.AppendString(mark, unsaidType, "unsaid")
+	}
+	r.Mark = string(mark)
 	return r
 }
 
@@ -80,7 +89,7 @@ func (s Spec) Rule(mark, text string) (r Rule) {
 	for len(w.left) > 0 {
 		w.statement()
 	}
-	r.Exprs = w.exprs
+	r.Exprs, r.unsaid = w.exprs, w.unsaid
 	return r
 }
 
@@ -363,10 +372,13 @@ func (w *words) nat(kind expr.NATType) {
 
 // snatByMap gives the packet the address that a map has for a key, and one of the ports that the map has: the one that is as far from the first
 // as the packet's own is from 0, modulo their number, or the next that is free. So every node that has the same map gives a flow the same port,
-// and where the first port is a multiple of their number the packet keeps one of them. nft has no word for that, and does not print it.
+// and where the first port is a multiple of their number the packet keeps one of them. But where the kernel has translated the packet's source
+// before, to whatever destination, it does so again.
 //
-// Where the map has nothing for the key the rule does nothing. So the map is asked before the rule changes anything, whatever stands in front.
-// nft would do so in the order of the text. It also takes the wrong registers for IPv6 (1.0.6 to 1.1.3), so it does not read such a rule.
+// Where the map has nothing for the key the rule does nothing: the map is asked before the rule changes anything, whatever stands in front.
+//
+// What nft makes of the text, or of its own listing, is another rule. In IPv4 it gives any port of the range, and changes what stands in front
+// also where the map has nothing. In IPv6 it takes the wrong registers (1.0.6 to 1.1.3), and the kernel refuses the rule.
 func (w *words) snatByMap() {
 	at := len(w.exprs)
 	if w.changes >= 0 {
@@ -376,9 +388,10 @@ func (w *words) snatByMap() {
 	w.exprs = w.exprs[:at]
 	w.load(w.readKey(), 0)
 	w.expect("map")
-	const behind = 20 // bytes of registers that the changes use, and more
+	const behind = 4 // bytes of registers that the changes use. Before Linux 6.1 the kernel wants 16 bytes of room for each port
 	w.add(&expr.Lookup{SourceRegister: unix.NFT_REG_1, DestRegister: register(behind), IsDestRegSet: true, SetName: w.setName()})
 	w.add(changes...)
+	w.unsaid = true
 	first, last := behind, behind+w.addressBytes()+4
 	w.add(&expr.NAT{
 		Type: expr.NATTypeSourceNAT, Family: FamilyOf(w.ip).NAT, Specified: true, Offset: true,

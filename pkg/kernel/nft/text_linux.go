@@ -12,7 +12,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// Text returns the input of nft -f that makes the table as it should be, where there is none.
+// Text returns the input of nft -f that makes the table as it should be, where there is none. What nft has no words for it makes otherwise, in
+// IPv4, or leaves out: see snatByMap.
 func (s Spec) Text(want State) (string, error) {
 	if err := want.err(); err != nil {
 		return "", err
@@ -62,6 +63,9 @@ func (s Spec) writeChain(out *strings.Builder, name, hook string, rules []Rule) 
 		text := r.Text
 		if r.Comment != "" {
 			text += fmt.Sprintf(" comment %q", r.Comment)
+		}
+		if r.unsaid && s.Family == kernel.IPv6 {
+			text = "# nft cannot read this: " + text
 		}
 		fmt.Fprintf(out, "\t\t%s\n", text)
 	}

@@ -17,6 +17,8 @@ type words struct {
 	exprs []expr.Any
 	// changes is where the first expression is that changes something of the packet; -1 if none does yet.
 	changes int
+	// unsaid: nft has no words for what the rule does.
+	unsaid bool
 	// asked has the dependencies that the rule has asked for: a TCP port, for example, takes a packet of TCP. They are asked for once.
 	asked map[string]bool
 }

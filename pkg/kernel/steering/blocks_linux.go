@@ -69,11 +69,11 @@ func (l layout) givePorts(k selector, b *blocks) (rules []nft.Rule) {
 		protocols = transports[:3]
 	}
 	for _, protocol := range protocols {
-		of := "meta l4proto " + protocol + " " + l.markedToLeave()
+		give := "meta l4proto " + protocol + l.setMark(0) + " snat IP to " + k.from
 		if b.full > 0 && protocol != "ICMP" {
-			rules = append(rules, l.rule("from the pod's first ports", of+l.setMark(0)+" snat IP to "+k.from+" . th sport map "+k.fullBlocksMap))
+			rules = append(rules, l.rule("from the pod's first ports", give+" . th sport map "+k.fullBlocksMap))
 		}
-		rules = append(rules, l.rule("from the pod's ports", of+l.setMark(0)+" snat IP to "+k.from+" map "+k.blocksMap))
+		rules = append(rules, l.rule("from the pod's ports", give+" map "+k.blocksMap))
 	}
 	return rules
 }

@@ -132,6 +132,56 @@ func TestBlocks_PortOutsideIsTaken(t *testing.T) {
 	})
 }
 
+// TestBlocks_ListingIsRestored: somebody restores a listing of the tables by nft, which makes other rules of it for blocks. Pods leave from
+// their egress IP as before; it is found, and repaired.
+func TestBlocks_ListingIsRestored(t *testing.T) {
+	onBlocks(t, func(c *cluster) {
+		if c.family == kernel.IPv6 {
+			return // nft does not read its own listing
+		}
+		c.goesTo(1, c.bindEach(kernel.TCP))
+		server := c.serve(c.lab.Outside(), "tcp")[0]
+		for _, n := range c.nodes {
+			listing := n.nft("list table %s", n.name())
+			n.nft("delete table %s", n.name())
+			restore := n.host.Command(t.Context(), "nft", "-f", "-")
+			restore.Stdin = strings.NewReader(listing)
+			if out, err := restore.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %s\n%s", err, out, listing)
+			}
+		}
+		asks := func(when string, source uint16) (outside []uint16) {
+			for pod, ports := range map[int]kernel.Ports{1: firstBlock, 2: secondBlock, 3: sharedPorts} {
+				seen, err := c.lab.Pod(pod).Ask(t.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), port), source)
+				all := server.Seen()
+				if err != nil || seen != c.egressIP || !ports.Contains(all[len(all)-1].Port()) {
+					t.Fatalf("%s, pod %d from port %d: seen as %s, %v, want a port of %s", when, pod, source, all[len(all)-1], err, ports)
+				}
+				if pod == 1 {
+					outside = append(outside, all[len(all)-1].Port())
+				}
+			}
+			return outside
+		}
+		for source := range uint16(5) {
+			asks("restored", 6000+source)
+		}
+		for i, n := range c.nodes {
+			if n.read() == nil {
+				t.Errorf("node %d does not find that its table was restored by nft", i)
+			}
+			if !n.write(n.desired) || n.read() != nil {
+				t.Errorf("node %d does not repair its table", i)
+			}
+		}
+		for source := range uint16(5) {
+			if outside := asks("repaired", 7000+source); outside[0] != outsideOf(firstBlock, 7000+source) {
+				t.Errorf("repaired, from port %d: leaves from port %d, want %d", 7000+source, outside[0], outsideOf(firstBlock, 7000+source))
+			}
+		}
+	})
+}
+
 // TestBlocks_SecondPortsOutside: of a pod with two blocks, a port of either stays, also of the one that lies in front, and what is from
 // other ports gets one of the second. So it is on each holder, and what comes for a port of either goes to the pod.
 func TestBlocks_SecondPortsOutside(t *testing.T) {

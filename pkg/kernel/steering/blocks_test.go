@@ -53,8 +53,7 @@ func TestBlocks_Off(t *testing.T) {
 	}
 }
 
-// TestBlocks_Second: a pod with two blocks has a chain of its own kind, in which what has a port of the first keeps it, and all else gets
-// one of the second. That chain is read as it was written.
+// TestBlocks_Second: what a pod with two blocks has a port of the first for keeps it, and all else gets one of the second.
 func TestBlocks_Second(t *testing.T) {
 	addr := netip.MustParseAddr
 	config := Config{Family: kernel.IPv4, Transport: VXLAN, Port: 4799, MarkMask: 0x7e, PortBlocks: true}
@@ -77,7 +76,7 @@ func TestBlocks_Second(t *testing.T) {
 		}
 	}
 	_, chain, _ := strings.Cut(text, "chain postrouting {")
-	if of, other := strings.Index(chain, "tcp meta mark & 0x7c == 0x78 meta mark set meta mark & 0xffffff81 snat ip to ip saddr . meta l4proto . th sport map @full-blocks"),
+	if of, other := strings.Index(chain, "tcp meta mark set meta mark & 0xffffff81 snat ip to ip saddr . meta l4proto . th sport map @full-blocks"),
 		strings.Index(chain, "snat ip to ip saddr . meta l4proto map @blocks"); of < 0 || other < of {
 		t.Errorf("the first block's rule is to be in front:\n%s", chain)
 	}

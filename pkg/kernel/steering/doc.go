@@ -164,8 +164,13 @@
 //	    }
 //	    chain postrouting {
 //	        type nat hook postrouting priority -198;
-//	        from here, or arrived: ip saddr . meta l4proto                  vmap @sources
-//	        any mark but "from here"                                        snat to ip saddr
+//	        any mark but "from here" and arrived, or none                   goto onward
+//	        ip saddr . meta l4proto                                         vmap @sources
+//	        arrived                                                         snat to ip saddr
+//	    }
+//	    chain onward {
+//	        not marked                                                      accept
+//	                                                                        snat to ip saddr
 //	    }
 //	    chain guard {
 //	        type filter hook postrouting priority 101;
@@ -231,12 +236,16 @@
 //	    udp ip saddr != @exclusions ip daddr . th dport @own-ports      counter flipped drop
 //	}
 //	chain postrouting {
-//	    not marked                                                      accept
-//	    tcp, udp, or sctp, from here, or arrived:
+//	    ...                                                             goto onward
+//	    tcp, udp, or sctp:
 //	        mark := 0, snat to ip saddr . meta l4proto . th sport       map @full-blocks, if there is one
 //	        mark := 0, snat to ip saddr . meta l4proto                  map @blocks
 //	    the same, and icmp, for bindings of all protocols
-//	    from here, or arrived: ip saddr . meta l4proto                  vmap @sources
+//	    ...
+//	    not marked                                                      mark := from here
+//	}
+//	chain onward {
+//	    not marked                                                      accept
 //	    inward, tcp or udp                                              snat to ip saddr : th sport
 //	    ...
 //	}
@@ -252,13 +261,13 @@
 //
 // The rules with blocks and full-blocks ask the map before they change the mark (package nft). The kernel keeps a source port of the block,
 // and translates others into it: a pod's explicit ports, too. Port 5000 becomes the one that is 5000 modulo the number of ports behind the
-// block's first, or the next that is free: the same on every node. The first port has to be a multiple of that number, so that ports of the
-// block stay. An echo identifier is translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the
+// block's first, or the next that is free: mostly the same on every node. The first port has to be a multiple of that number, so that ports of
+// the block stay. Who restores a listing of the table by nft gets other rules there: they give any port of the block, and change the mark in
+// any case. They have no mark of this package's, so they are found and replaced. An echo identifier is translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the
 // address alone, from @sources.
 //
 // A pod has two blocks of an egress IP when its first was nearly full towards some destination. What is from a port of the first stays
-// there, and all else gets a port of the second, which is not full. Of more blocks, which nobody
-// gives, the lowest count. What comes for any of them reaches the pod.
+// there, and all else gets a port of the second, which is not full. Of more blocks, which nobody gives, the lowest count. What comes for any of them reaches the pod.
 //
 // What comes for a port of a block, belongs to no flow of this node and begins no connection is of a flow that another node knew. It goes
 // to the pod. From then on the flow is known here, as one that the far side has begun, and what the pod sends is its answer. So nobody
@@ -280,10 +289,11 @@
 // What begins or ends here: a FIN or an RST of no flow is invalid to conntrack, so it is dropped as nostate until the pod is heard; SCTP is
 // as without blocks. A connection whose pod has chosen a port outside of its block goes on if its pod is heard here before its far side: it
 // gets the same port as from the former holder. What the far side sends goes to that port of the pod, where the pod has no connection and
-// resets it; so the pods' nodes see to it that their pods are heard at once (package conntrack). Only where the port was not free,
-// because the pod has another connection to the same destination with it, its next packet may get another one than before, and the far side
-// resets it; if that is the port of another connection of the pod, package conntrack finds out, and both are reset. A receiving flow of UDP goes on if the pod's node is not the former holder: there the entry is ended,
-// and the pod has to send.
+// resets it; so the pods' nodes see to it that their pods are heard at once (package conntrack). It may get another one,
+// and be reset by the far side, where the port was not free or the kernel goes on with what it chose before: because the pod had another
+// connection from the same port, or to the same destination with the port that it would get; and where the pod has got a second block since.
+// If the new port is that of another connection of the pod, package conntrack finds out, and both are reset. A receiving flow of UDP goes on
+// if the pod's node is not the former holder: there the entry is ended, and the pod has to send.
 //
 // Pods with blocks begin new flows at 0.98 of the rate without blocks (make bench RUN='^steering/port-blocks$'). What they lose is the chain
 // inward, which each new flow meets before its route.

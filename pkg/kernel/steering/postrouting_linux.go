@@ -18,20 +18,28 @@ func (l layout) first(pods bool) (rules []nft.Rule) {
 	return rules
 }
 
-// postrouting gives flows their egress IP that leave from this node. What is on its way to another node, and what
-// has arrived and no binding takes, keeps its source: nobody masquerades it then.
-func (l layout) postrouting(pods bool, b *blocks) (rules []nft.Rule) {
-	if l.config.PortBlocks {
-		rules = append(rules, l.rule("nobody's who is bound", l.markedWith(0)+"accept"))
-	}
+// postrouting gives flows their egress IP that leave from this node. What has arrived and no binding takes keeps its source. A rule for blocks
+// that nft has made of a listing takes the mark also where it finds nothing: then what no binding takes gets it back, for the guard to drop it.
+func (l layout) postrouting(pods bool, b *blocks) []nft.Rule {
+	rules := []nft.Rule{l.rule("does not leave from this node", l.notMarkedToLeave()+"goto "+onwardChain)}
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.givePorts(k, b)...)
-		rules = append(rules, l.rule("leaves from this node", l.markedToLeave()+k.from+" vmap "+k.sourcesMap))
+		rules = append(rules, l.rule("leaves from this node", k.from+" vmap "+k.sourcesMap))
 	}
+	rules = append(rules, l.rule("without a binding", l.markedWith(numberArrived)+"snat to IP saddr"))
+	if l.config.PortBlocks {
+		rules = append(rules, l.rule("without a binding and a mark", l.markedWith(0)+l.setMark(numberLocal)))
+	}
+	return rules
+}
+
+// onward has what is on its way to another node, or to a pod, keep its source: nobody masquerades it then.
+func (l layout) onward() []nft.Rule {
+	rules := []nft.Rule{l.rule("nobody's who is bound", l.markedWith(0)+"accept")}
 	if l.config.PortBlocks {
 		rules = append(rules, l.keepFarPort()...)
 	}
-	return append(rules, l.rule("to another node, or without a binding", l.isMarked()+l.notMarkedWith(numberLocal)+"snat to IP saddr"))
+	return append(rules, l.rule("to another node", "snat to IP saddr"))
 }
 
 // source returns the rules that give an egress IP. Arrivals, and this node's pods if it holds the address, keep their

@@ -30,6 +30,7 @@ const (
 	wayChain          = "way"
 	firstChain        = "first"
 	postroutingChain  = "postrouting"
+	onwardChain       = "onward"
 	guardChain        = "guard"
 	markedChain       = "marked"
 	steeredChain      = "steered"
@@ -118,6 +119,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		astrayChain:      l.astray(),
 		firstChain:       l.first(c.pods > 0),
 		postroutingChain: l.postrouting(c.pods > 0, &c.blocks),
+		onwardChain:      l.onward(),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
 		steeredChain:     l.steered(),

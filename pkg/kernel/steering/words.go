@@ -107,8 +107,8 @@ func (l layout) markedForHolder() string {
 	return fmt.Sprintf("meta mark & %#x != %#x ", others, others)
 }
 
-// markedToLeave lets packets pass that leave from this node: pods' and arrivals, whose numbers differ in the lowest bit.
-func (l layout) markedToLeave() string {
+// notMarkedToLeave lets packets pass but those that leave from this node: pods' and arrivals, whose numbers differ in the lowest bit.
+func (l layout) notMarkedToLeave() string {
 	mask := l.config.MarkMask &^ (l.config.MarkMask & -l.config.MarkMask)
-	return fmt.Sprintf("meta mark & %#x == %#x ", mask, l.mark(numberLocal&numberArrived))
+	return fmt.Sprintf("meta mark & %#x != %#x ", mask, l.mark(numberLocal&numberArrived))
 }
