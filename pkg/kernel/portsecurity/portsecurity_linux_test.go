@@ -255,7 +255,7 @@ func TestWriter_BehindTwoVLANTags(t *testing.T) {
 			}
 			for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); passed() == before; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatalf("%v: a pod's own frame does not pass", tags)
+					t.Fatalf("%v: a pod's own frame does not pass:\n%s", tags, n.run(n.host, "nft list ruleset"))
 				}
 			}
 			if after := n.drops(); !maps.Equal(dropped, after) {
