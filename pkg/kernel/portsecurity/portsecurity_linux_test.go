@@ -216,7 +216,7 @@ func TestWriter_PodOfAnotherNode(t *testing.T) {
 func TestWriter_BehindTwoVLANTags(t *testing.T) {
 	n := newNode(t)
 	n.run(n.host, "nft add table netdev passes", "nft add chain netdev passes seen { type filter hook ingress device pod2 priority 0 ; }",
-		"nft add rule netdev passes seen meta protocol { 0x8100, 0x88a8 } counter")
+		"nft add rule netdev passes seen @ll,128,16 0x8100 counter", "nft add rule netdev passes seen @ll,128,16 0x88a8 counter")
 	passed := func() string { return n.run(n.host, "nft list chain netdev passes seen") }
 	const q, ad = unix.ETH_P_8021Q, unix.ETH_P_8021AD
 	unbound := map[kernel.Family]netip.Addr{kernel.IPv4: n.other.V4, kernel.IPv6: n.other.V6}
