@@ -35,11 +35,17 @@ func TestMain(m *testing.M) {
 	case "network":
 		nothing := func(*skel.CmdArgs) error { return nil }
 		skel.PluginMainFuncs(skel.CNIFuncs{Add: giveAddress, Del: nothing, Check: nothing, GC: nothing, Status: nothing}, version.All, "")
+	case asker:
+		askKernel(os.Args[1:])
 	default:
-		_ = os.Setenv("PATH", "/nonexistent") // this machine's own tools are none of a test's
+		toolsPath = os.Getenv("PATH")
+		_ = os.Setenv("PATH", "/nonexistent") // this machine's own tools are none of a test's, unless it says so
 		os.Exit(m.Run())
 	}
 }
+
+// toolsPath is the PATH that leads to this machine's own tools.
+var toolsPath string
 
 // giveAddress is a network plugin that says what its configuration tells it to.
 func giveAddress(args *skel.CmdArgs) error {

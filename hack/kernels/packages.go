@@ -27,7 +27,7 @@ var tested = []suite{
 	},
 	{
 		Package: "pkg/kernel/nftables",
-		Short:   "^Test(Payload_IsAccepted|Cleanup_|Available_|Writer_(Follows|Repairs|Update|Tampering|Packets|Journal))",
+		Short:   "^Test(Payload_|Cleanup_|Available_|Writer_(Follows|Repairs|Update|Tampering|Packets|Journal))",
 		What:    "egress SNAT by nftables",
 	},
 	{Package: "pkg/kernel/natorder", What: "NAT of others that decides before ours"},
@@ -44,7 +44,7 @@ var tested = []suite{
 	{
 		Package: "pkg/kernel/steering",
 		Short: "^Test(Packets_(Leave|FollowTheWay|ICMPError|Established)|Guard_(FlowWhile|ForgottenFlow$|PacketsWithoutFlow|PortsOfNodes)|" +
-			"Arrivals_FromAnother|Writer_AsNft|Ensure_(Twice|RepairsThe)|Postrouting_|CleanupPath_|Fast_(Own|SteeredAlone)$)",
+			"Arrivals_FromAnother|Writer_AsNft|Ensure_(Twice|RepairsThe)|Postrouting_|CleanupPath_|Script_|Blocks_(TableFollows|PortsOutside)|Fast_(Own|SteeredAlone)$)",
 		What: "packets go to the node that holds their address, by the slow and the fast path",
 	},
 	{Package: "pkg/kernel/fastpath", What: "the fast path's programs and tables"},
@@ -69,6 +69,7 @@ var tested = []suite{
 		Short:   "^Test(WatchAddresses_|Announcer_(AllNodes|Loss|Keys))",
 		What:    "nodes know which of them has an egress IP",
 	},
+	{Package: "cmd/origin-node-cni", All: "^TestKernel_", What: "which addresses have rules, as the CNI plugin reads iptables and nft"},
 	{Package: "hack/lab", All: "^TestSCTP_", What: "the tests' own network, with SCTP"},
 	{
 		Package: "hack/netns",

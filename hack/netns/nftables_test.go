@@ -211,7 +211,7 @@ func TestTable_CommandsShowIt(t *testing.T) {
 	inWays(t, ways[2:], func(n *node) {
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		printed, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--dry-run")
-		for _, want := range []string{"table ip openshift-egress {", "\t\t\t# shop/web\n\t\t\t10.128.0.11 . tcp : 203.0.113.10,", "fd00:10:128::11 . tcp : 2001:db8:113::10,"} {
+		for _, want := range []string{"table ip openshift-egress {", "\t\t\t10.128.0.11 . tcp : 203.0.113.10, # shop/web\n", "fd00:10:128::11 . tcp : 2001:db8:113::10,"} {
 			if status != 0 || !strings.Contains(printed, want) {
 				n.Errorf("dry run: status %d, %s, without %q:\n%s", status, stderr, want, printed)
 			}

@@ -29,7 +29,7 @@ import (
 )
 
 // DryRun prints to out the egress rules for the objects as they are now, as the input of
-// iptables-restore or nft for each IP family, with a comment above each binding's rule and
+// iptables-restore or nft for each IP family, with a comment at each binding's rule and
 // the refusals at the end. As root it lets that program check them, and returns its
 // complaint. What steers packets to the nodes that have their egress IPs follows as a shell script. It changes nothing.
 func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {

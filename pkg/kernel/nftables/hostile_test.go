@@ -37,7 +37,7 @@ func hostilePlan(v4 bool, comment string) (kernel.Desired, map[kernel.Binding]st
 }
 
 // FuzzHostileNames: whatever a comment says, the payload has the elements and rules that it has with
-// another, and the comment stays in a line that can be read.
+// another, and the comment stays in its line, and can be read.
 func FuzzHostileNames(f *testing.F) {
 	for i, text := range wicked {
 		f.Add(text, i%2 == 0)
@@ -45,11 +45,11 @@ func FuzzHostileNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, v4 bool) {
 		split := func(comment string) (comments, rest []string) {
 			for line := range strings.Lines(string(Payload(hostilePlan(v4, comment)))) {
-				if strings.HasPrefix(strings.TrimSpace(line), "#") {
-					comments = append(comments, line)
-				} else {
-					rest = append(rest, line)
+				element, comment, is := strings.Cut(line, " # ")
+				if is {
+					comments = append(comments, comment)
 				}
+				rest = append(rest, strings.TrimSuffix(element, "\n"))
 			}
 			return comments, rest
 		}
@@ -61,7 +61,7 @@ func FuzzHostileNames(f *testing.F) {
 			t.Errorf("%d comments on two bindings", len(comments))
 		}
 		for _, comment := range comments {
-			text := strings.Trim(comment, "\t\n")
+			text := strings.TrimSuffix(comment, "\n")
 			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 				t.Errorf("the comment %q cannot be read", comment)
 			}

@@ -10,7 +10,7 @@ import (
 )
 
 // Payload returns the input of nft -f that makes the table for p in a kernel that has none, with
-// a comment above the element of each binding that has one; nil if p binds nothing. It is for
+// a comment behind the element of each binding that has one; nil if p binds nothing. It is for
 // readers: the [Writer] speaks netlink.
 func Payload(p kernel.Desired, comments map[kernel.Binding]string) []byte {
 	if len(p.Bindings) == 0 {
@@ -58,10 +58,11 @@ func writeElements(out *strings.Builder, set string, elements Elements, comments
 	}
 	out.WriteString("\t\telements = {\n")
 	for _, key := range slices.SortedFunc(maps.Keys(elements), compareKeys) {
+		fmt.Fprintf(out, "\t\t\t%s,", text(set, key, elements[key]))
 		if comment := comments[key]; comment != "" && (set == bindingsMap || set == podsMap) {
-			fmt.Fprintf(out, "\t\t\t# %s\n", comment)
+			fmt.Fprintf(out, " # %s", comment) // in the same line: nft 0.9.8 reads no other between elements
 		}
-		fmt.Fprintf(out, "\t\t\t%s,\n", text(set, key, elements[key]))
+		out.WriteString("\n")
 	}
 	out.WriteString("\t\t}\n")
 }

@@ -22,6 +22,7 @@
 //	        meta protocol 8021q, or 8021ad                   goto tagged-told
 //	        ip saddr @bound-ipv4                             counter spoofed-ipv4 drop
 //	        ip6 saddr @bound-ipv6                            counter spoofed-ipv6 drop
+//	        meta protocol ip6 @nh,96,128 @bound-ipv6         counter spoofed-ipv6 drop
 //	    }
 //	    chain tagged-told {
 //	        @nh,16,16 8021q, or 8021ad (a third tag)         counter spoofed-ipv4 drop
@@ -36,8 +37,9 @@
 // an interface of which nothing is known: package steering drops it if it does not come from the pod's node.
 //
 // The kernel has taken a frame's first VLAN tag off before this hook, and may take off the second one behind it: a bridge with VLANs does,
-// for example. So the chains tagged-… look behind the second tag. Frames with three tags are dropped. nft lists these rules, but it does
-// not read them again: it does not take the set of addresses for bytes of a packet.
+// for example. So the chains tagged-… look behind the second tag. Linux 7.1 and newer look behind most second tags themselves, but not
+// into every IPv6 packet there: the last rule of told is for the others. Frames with three tags are dropped. nft lists these rules, but
+// it does not read them again: it does not take the set of addresses for bytes of a packet.
 //
 // # Interfaces
 //

@@ -216,7 +216,7 @@ func TestWriter_PodOfAnotherNode(t *testing.T) {
 func TestWriter_BehindTwoVLANTags(t *testing.T) {
 	n := newNode(t)
 	n.run(n.host, "nft add table netdev passes", "nft add chain netdev passes seen { type filter hook ingress device pod2 priority 0 ; }",
-		"nft add rule netdev passes seen meta protocol { 8021q, 0x88a8 } counter")
+		"nft add rule netdev passes seen @ll,128,16 0x8100 counter", "nft add rule netdev passes seen @ll,128,16 0x88a8 counter")
 	passed := func() string { return n.run(n.host, "nft list chain netdev passes seen") }
 	const q, ad = unix.ETH_P_8021Q, unix.ETH_P_8021AD
 	unbound := map[kernel.Family]netip.Addr{kernel.IPv4: n.other.V4, kernel.IPv6: n.other.V6}
@@ -255,7 +255,7 @@ func TestWriter_BehindTwoVLANTags(t *testing.T) {
 			}
 			for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); passed() == before; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
-					t.Fatalf("%v: a pod's own frame does not pass", tags)
+					t.Fatalf("%v: a pod's own frame does not pass:\n%s", tags, n.run(n.host, "nft list ruleset"))
 				}
 			}
 			if after := n.drops(); !maps.Equal(dropped, after) {
@@ -276,8 +276,39 @@ type tag struct {
 	number byte
 }
 
+// TestWriter_IncompleteBehindTags: an IPv6 packet whose extension headers end too early is dropped as every other one, behind tags, too.
+func TestWriter_IncompleteBehindTags(t *testing.T) {
+	n := newNode(t)
+	n.bind(n.victim)
+	n.assign()
+	const q, ad = unix.ETH_P_8021Q, unix.ETH_P_8021AD
+	for _, tags := range [][]tag{{}, {{q, 5}}, {{q, 0}, {q, 0}}, {{q, 5}, {q, 6}}, {{q, 5}, {ad, 0}}, {{ad, 0}, {q, 0}}, {{ad, 5}, {ad, 6}}} {
+		want := n.drops()
+		want[kernel.IPv6]++
+		if err := n.other.Do(func() error {
+			return n.sendFrame(tags, netip.AddrPortFrom(n.victim.V6, 7777), netip.AddrPortFrom(n.lab.Outside().V6, 7777), func(frame []byte) []byte {
+				const header, fixed = 14, 40
+				frame[header+4], frame[header+5], frame[header+6] = 0, 0, unix.IPPROTO_DSTOPTS // which do not follow
+				return frame[:header+fixed]
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); !maps.Equal(want, n.drops()); time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%v: a packet as %s is not dropped: dropped are %v, want %v", tags, n.victim.V6, n.drops(), want)
+			}
+		}
+	}
+}
+
 // sendTagged sends a datagram from the pod of the thread's network namespace, as if from an address, in a frame with VLAN tags.
 func (n *node) sendTagged(tags []tag, as netip.Addr, to *net.UDPConn) error {
+	return n.sendFrame(tags, netip.AddrPortFrom(as, 7777), to.LocalAddr().(*net.UDPAddr).AddrPort(), func(frame []byte) []byte { return frame })
+}
+
+// sendFrame is sendTagged of a frame that is changed before it gets its tags.
+func (n *node) sendFrame(tags []tag, from, to netip.AddrPort, change func(frame []byte) []byte) error {
 	eth0, err := net.InterfaceByName("eth0")
 	if err != nil {
 		return err
@@ -288,7 +319,7 @@ func (n *node) sendTagged(tags []tag, as netip.Addr, to *net.UDPConn) error {
 		return err
 	}
 	// What a frame of the lab has inside is behind two hardware addresses.
-	frame := lab.Wrapped(0, gateway, eth0.HardwareAddr, netip.AddrPortFrom(as, 7777), to.LocalAddr().(*net.UDPAddr).AddrPort(), "x")[8:]
+	frame := change(lab.Wrapped(0, gateway, eth0.HardwareAddr, from, to, "x")[8:])
 	var header []byte
 	for _, tag := range tags {
 		header = append(binary.BigEndian.AppendUint16(header, tag.kind), 0, tag.number)

@@ -91,7 +91,10 @@ func pod(i Interface, addresses []netip.Addr) (rules []nft.Rule) {
 	return append(rules, rule("anything else from "+i.Name, "goto "+rest))
 }
 
-// foreign drops what has an address of a family's set as its source. It leaves frames with two VLAN tags to another chain.
+// foreign drops what has an address of a family's set as its source. It leaves frames with two VLAN tags to another chain, where the kernel
+// says that they have them. Since Linux 7.1 it does not if the second tag is of 802.1Q and IP is behind it: it tells the packet's
+// protocol, and takes the packet's fields from behind the tag. But of a packet that it cannot take apart it takes them from the tag on.
+// Hosts do not take such an IPv4 packet. But they forward such an IPv6 packet, for example one whose extension headers end too early.
 func foreign(sets map[kernel.Family]string, behindTags string) (rules []nft.Rule) {
 	for _, tag := range []string{"8021q", "8021ad"} {
 		rules = append(rules, rule("with two VLAN tags", "meta protocol "+tag+" goto "+behindTags))
@@ -100,7 +103,10 @@ func foreign(sets map[kernel.Family]string, behindTags string) (rules []nft.Rule
 		f := families[family]
 		rules = append(rules, rule("the address of a bound pod that is elsewhere", f.word+" saddr @"+sets[family]+drop(f.counter)))
 	}
-	return rules
+	// In packets without a second tag these are bytes of both addresses, which together are no bound pod's.
+	f := families[kernel.IPv6]
+	return append(rules, rule("the address of a bound pod, behind a second VLAN tag",
+		"meta protocol ip6 "+f.sourceBehindTag+" @"+sets[kernel.IPv6]+drop(f.counter)))
 }
 
 // foreignBehindTags is foreign for frames with two VLAN tags. The kernel has taken the first one off, and may take off the second one behind
