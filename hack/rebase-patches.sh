@@ -42,7 +42,8 @@ fi
 # import VERSION TAG commits what the series is about, without history.
 import() {
   local from folder
-  from=$(go env GOMODCACHE)/${module}@$1
+  # shellcheck disable=SC2001 # bash replaces nothing by itself with something in front
+  from=$(go env GOMODCACHE)/$(echo "${module}" | sed 's/[A-Z]/!\l&/g')@$1 # the cache's way to write capitals
   [[ -d ${from} ]] || (cd / && go mod download "${module}@$1")
   git checkout -q --orphan "$2"
   git rm -rqf --ignore-unmatch .

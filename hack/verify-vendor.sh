@@ -18,8 +18,9 @@ if ! difference=$(diff -rq --no-dereference "${fresh}/vendor" "${root}/vendor");
   echo "Change the series in patches/ or go.mod, never vendor/ itself, then run 'make update-vendor'." >&2
   exit 1
 fi
+all=$(vendor::series "${root}")
 carried=
 while read -r module folder; do
   carried+=" + $(find "${folder}" -maxdepth 1 -name '*.patch' | wc -l) patches of ${module}"
-done < <(vendor::series "${root}")
+done <<<"${all}"
 echo "vendor/ is go.mod${carried}, byte for byte"

@@ -6,20 +6,26 @@
 # to be by ROOT/go.mod and ROOT/patches. DIR must be inside no git work tree but
 # ROOT's: git apply skips files outside of the tree that it runs in.
 vendor::generate() {
-  local root=$1 dir=$2 module folder
+  local root=$1 dir=$2 all module folder
   (cd "${root}" && GOFLAGS=-mod=mod go mod vendor -o "${dir}") || return
+  all=$(vendor::series "${root}") || return
   while read -r module folder; do
     vendor::patch "${dir}" "${module}" "${folder}"/*.patch || return
-  done < <(vendor::series "${root}")
+  done <<<"${all}"
 }
 
 # vendor::series ROOT prints a line "MODULE FOLDER" for each module with patches. Those of Kubernetes lie right in
 # patches/; its branches' own are for none that is vendored. Those of another module lie in the folder of its path.
 vendor::series() {
-  local module
+  local modules module
+  if [[ -e $1/patches/k8s.io/kubernetes ]]; then
+    echo "patches of k8s.io/kubernetes lie right in patches/; see patches/README.md" >&2
+    return 1
+  fi
+  modules=$(cd "$1/patches" && find . -mindepth 2 -name '*.patch' -not -path './release-*' -printf '%h\n') || return
   echo "k8s.io/kubernetes $1/patches"
-  (cd "$1/patches" && find . -mindepth 2 -name '*.patch' -not -path './release-*' -printf '%h\n') | sort -u | while read -r module; do
-    echo "${module#./} $1/patches/${module#./}"
+  sort -u <<<"${modules}" | while read -r module; do
+    if [[ -n ${module} ]]; then echo "${module#./} $1/patches/${module#./}"; fi
   done
 }
 

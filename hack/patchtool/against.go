@@ -130,6 +130,7 @@ type module struct {
 		Path, Version string
 		Indirect      bool
 	}
+	Replace []struct{ Old struct{ Path string } }
 }
 
 func readModule(ctx context.Context, dir string) (module, error) {

@@ -116,7 +116,7 @@ func (p *project) findModule(ctx context.Context, arguments []string) (branch.Br
 	if err != nil {
 		return branch.Branch{}, err
 	}
-	if i := slices.IndexFunc(modules, func(m branch.Branch) bool { return slices.Contains(arguments, m.Module) }); i >= 0 {
+	if i := slices.IndexFunc(modules, func(m branch.Branch) bool { return len(arguments) > 0 && arguments[0] == m.Module }); i >= 0 {
 		return modules[i], nil
 	}
 	return p.find(arguments, 1)
@@ -136,7 +136,18 @@ func (p *project) modules(ctx context.Context) (branch.Branches, error) {
 	for _, r := range ours.Require {
 		required[r.Path] = r.Version
 	}
-	return branch.Modules(os.DirFS(p.Patches), all, required)
+	modules, err := branch.Modules(os.DirFS(p.Patches), all, required)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range modules {
+		for _, r := range ours.Replace {
+			if r.Old.Path == m.Module {
+				return nil, fmt.Errorf("go.mod replaces %s, which has patches: they would be proven on another source than is vendored; remove the replace directive or the patches", m.Module)
+			}
+		}
+	}
+	return modules, nil
 }
 
 // patched are the packages of Kubernetes that its series is about. They are compiled and merged as a whole.

@@ -53,15 +53,18 @@ func Location(file string, line int) string {
 	return file + ":" + strconv.Itoa(line)
 }
 
-// Join returns nil for no errors and otherwise all of them in the order of
-// their files, lines and fields, the text cut to MaxReported of them.
+// Join returns nil for no errors, the one if there is one, and otherwise all of them in the order of
+// their files, lines, objects and fields, the text cut to MaxReported of them.
 func Join(list []*Error) error {
-	if len(list) == 0 {
+	switch len(list) {
+	case 0:
 		return nil
+	case 1:
+		return list[0]
 	}
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b *Error) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Object, b.Object), cmp.Compare(a.Path, b.Path))
 	})
 	return joined(list)
 }
@@ -98,6 +101,10 @@ func Split(err error) []*Error {
 	var list joined
 	if errors.As(err, &list) {
 		return list
+	}
+	var one *Error
+	if errors.As(err, &one) {
+		return []*Error{one}
 	}
 	return nil
 }

@@ -152,6 +152,9 @@ func Modules(patches fs.FS, all Branches, required map[string]string) (Branches,
 		if err != nil || len(inside) > 0 && !slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !e.IsDir() }) {
 			return err // the first part of a path
 		}
+		if folder == Kubernetes {
+			return fmt.Errorf("%s: patches of Kubernetes lie right in patches/, and those of one branch in its folder; move them", folder)
+		}
 		version := required[folder]
 		if version == "" {
 			return fmt.Errorf("%s: neither a branch in patches/%s nor a module that go.mod requires; remove the folder", folder, File)

@@ -117,6 +117,7 @@ func TestModules_Folders(t *testing.T) {
 			files: []string{"0001-a.patch", "example.test/other/v2/0001-a.patch", "example.test/other/0001-a.patch"},
 			want:  Branches{other, {Module: "example.test/other/v2", Version: "v2.0.0", Vendored: true}},
 		},
+		"not in its place":         {files: []string{"k8s.io/kubernetes/0001-a.patch"}, err: "k8s.io/kubernetes: patches of Kubernetes lie right in patches/"},
 		"of no branch":             {files: []string{"release-1.30/0001-a.patch"}, err: "release-1.30: neither a branch in patches/branches nor a module that go.mod requires; remove the folder"},
 		"of no module":             {files: []string{"example.test/gone/0001-a.patch"}, err: "example.test/gone: neither"},
 		"between the parts of one": {files: []string{"example.test/0001-a.patch", "example.test/other/0001-a.patch"}, err: "example.test: neither"},
