@@ -2,9 +2,11 @@ package nft
 
 import (
 	"encoding/binary"
+	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
+	"sync"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -55,12 +57,27 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	case s.ClassIDs:
 		set.DataType = nftables.TypeClassID
 	case s.GivesPorts:
-		set.DataType, set.DataInterval = nftables.MustConcatSetType(f.address, nftables.TypeInetService), true
+		set.DataType, set.DataInterval = nftables.MustConcatSetType(f.address, nftables.TypeInetService), nftPrintsIntervals()
+		if !set.DataInterval {
+			set.DataType.Bytes *= 2
+		}
 	case s.Map:
 		set.DataType = f.address
 	}
 	return set
 }
+
+// nftPrintsIntervals tells whether nft may be told that a map's values are intervals. Versions before 0.9.9, as they come with kernels before
+// Linux 5.11, abort when they list one: then nft prints their first addresses and ports alone, and not what the rule does that asks the map.
+var nftPrintsIntervals = sync.OnceValue(func() bool {
+	var name unix.Utsname
+	var major, minor int
+	if err := unix.Uname(&name); err != nil {
+		return false
+	}
+	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
+	return err == nil && (major > 5 || major == 5 && minor > 10)
+})
 
 // messages returns elements as the kernel has them, as many at a time as a message takes. What it
 // yields must not be kept.
