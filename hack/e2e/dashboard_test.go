@@ -23,7 +23,7 @@ import (
 )
 
 // dashboardWorld is a pool of three nodes of which the first has a tunnel's ports, too, and the second answers the CNI
-// plugin. A Prometheus scrapes them.
+// plugin. They give pods source ports. A Prometheus scrapes them.
 type dashboardWorld struct {
 	*poolWorld
 	// began is when the first scrape may have been.
@@ -35,7 +35,7 @@ const prometheusPort = 9090
 func newDashboardWorld(t *testing.T) *dashboardWorld {
 	t.Helper()
 	w := &dashboardWorld{poolWorld: newIdlePoolWorld(t, 3)}
-	arguments := poolArguments + fmt.Sprintf("metrics-bind-address: [\"0.0.0.0:%d\"]\negress-snat-watch-pods: [\"true\"]\n", metricsPort)
+	arguments := poolArguments + fmt.Sprintf("metrics-bind-address: [\"0.0.0.0:%d\"]\negress-snat-watch-pods: [\"true\"]\n", metricsPort) + blocksOf512 + "\n"
 	w.must(w.Apply(t.Context(), "../../images/node/rbac-cni.yaml"))
 	for _, m := range w.members[1:] {
 		m.Configure(arguments)
@@ -146,11 +146,11 @@ var emptyPanels = map[string]string{
 	"Bound pods behind unknown interfaces":           "all are known",
 	"Source NAT of others before egress SNAT":        "there is none",
 	"Connections ended that went the wrong way":      "there are none",
-	"Nodes that cannot write it":                     "pods have no ports of their own, so there is no journal",
-	"Lines that wait":                                "the same",
-	"Lines":                                          "the same",
-	"Write until it is on the disk":                  "the same",
-	"File that is written":                           "the same",
+	"Source ports of the fullest pod":                "nodes track few flows",
+	"Pods with a second block":                       "no block is full",
+	"Source ports not in order":                      "they are",
+	"Nodes that cannot write it":                     "all can",
+	"Lines that wait":                                "none waits for long",
 }
 
 // movesEgressIP drains the node that has one, which then takes others again.

@@ -1,6 +1,7 @@
 package steering
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -130,6 +131,68 @@ func TestBlocks_PortOutsideIsTaken(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestBlocks_AllInUse: a pod that has all of its ports in use towards a destination gets no others there. Elsewhere it connects.
+func TestBlocks_AllInUse(t *testing.T) {
+	onBlocks(t, func(c *cluster) {
+		pod, ports := c.lab.Pod(1), kernel.Ports{First: 31744, Last: 31807}
+		c.blocks[0].Ports = ports
+		c.goesTo(1, c.bindEach(kernel.TCP))
+		const outside = 5000
+		full, other := c.accepts(), c.accepts()
+		for source := ports.First; source <= ports.Last; source++ {
+			c.dialFrom(pod, "tcp", netip.AddrPortFrom(c.addr(pod), source), full.port)
+			if from := <-full.from; from != netip.AddrPortFrom(c.egressIP, source) {
+				t.Fatalf("from port %d: seen as %s", source, from)
+			}
+		}
+		err := pod.Do(func() error {
+			d := net.Dialer{LocalAddr: &net.TCPAddr{Port: outside}, Timeout: lab.Stretch(1500 * time.Millisecond)} // and a second SYN
+			conn, err := d.DialContext(t.Context(), c.network("tcp"), netip.AddrPortFrom(c.outside(), full.port).String())
+			if err == nil {
+				_ = conn.Close()
+				return errors.New("it connects")
+			}
+			return nil
+		})
+		if len(full.from) > 0 || err != nil {
+			t.Errorf("with all ports in use: %v, the far side has seen %d more", err, len(full.from))
+		}
+		c.dialFrom(pod, "tcp", netip.AddrPortFrom(c.addr(pod), outside), other.port)
+		if from := <-other.from; from.Addr() != c.egressIP || !ports.Contains(from.Port()) {
+			t.Errorf("to another destination: seen as %s, want a port of %s", from, ports)
+		}
+	})
+}
+
+// accepted is a server outside, and who connects to it.
+type accepted struct {
+	port uint16
+	from chan netip.AddrPort
+}
+
+// accepts has the host outside take connections, and keep them.
+func (c *cluster) accepts() accepted {
+	c.Helper()
+	listener, err := c.lab.Outside().Listen(c.Context(), c.network("tcp"), ":0")
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { _ = listener.Close() })
+	a := accepted{netip.MustParseAddrPort(listener.Addr().String()).Port(), make(chan netip.AddrPort, 100)}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			c.Cleanup(func() { _ = conn.Close() })
+			from := netip.MustParseAddrPort(conn.RemoteAddr().String())
+			a.from <- netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+		}
+	}()
+	return a
 }
 
 // TestBlocks_ListingIsRestored: somebody restores a listing of the tables by nft, which makes other rules of it for blocks. Pods leave from
