@@ -146,7 +146,7 @@ test-kernels: build build-controlplane build-conformance ## Run the tests with p
 test-packages: packages ## Make the packages again, install, upgrade, remove and purge them in a fresh Debian (root)
 	debian=$$(hack/build-debian.sh) && \
 	DEBIAN=$$debian PACKAGES=$(CURDIR)/_output/packages VERSION='$(VERSION)' COMMIT='$(COMMIT)' SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
-		go run ./hack/e2e/report -count=1 -timeout=30m $(if $(RUN),-run '$(RUN)') ./hack/packages
+		CGO_ENABLED=0 go run -trimpath ./hack/e2e/report -trimpath -count=1 -timeout=30m $(if $(RUN),-run '$(RUN)') ./hack/packages
 
 .PHONY: build-conformance
 build-conformance: ## Build upstream's end-to-end specs [sig-network] and what their pods run

@@ -125,14 +125,15 @@ func (a *tunnelAttack) targets() []netip.Addr {
 	return append(addrs(append(texts, a.egressIPs[0])), a.outer(a.holder.Host))
 }
 
-// attack sends packets of all pods, each in the name of its node, to all of the targets. Each is dropped.
+// attack sends packets of all pods, each in the name of its node, to all of the targets. Each is dropped. Some attackers can send to some
+// of the targets only, but each of them to one at least: else it would show nothing.
 func (a *tunnelAttack) attack(from attacker) {
 	a.Helper()
 	if from.as.IsValid() {
 		a.run(from.host, fmt.Sprintf("ip addr add %s/%d dev lo", from.as, from.as.BitLen()))
 		defer a.run(from.host, fmt.Sprintf("ip addr del %s/%d dev lo", from.as, from.as.BitLen()))
 	}
-	payloads := a.payloads()
+	payloads, judged := a.payloads(), 0
 	for _, to := range a.targets() {
 		for _, port := range []uint16{lab.TunnelPort, lab.AnnouncePort} {
 			before := a.refusals()
@@ -140,6 +141,7 @@ func (a *tunnelAttack) attack(from attacker) {
 			if !a.refuses(from, to, port) {
 				continue
 			}
+			judged += sent
 			a.eventually(func() error {
 				if dropped := a.refusals() - before; dropped < sent {
 					return fmt.Errorf("%s, to %s port %d: of %d datagrams %d are dropped as foreign or forged: %s",
@@ -148,6 +150,9 @@ func (a *tunnelAttack) attack(from attacker) {
 				return nil
 			})
 		}
+	}
+	if judged == 0 {
+		a.Errorf("%s could send to none of the targets, so nothing has shown that its datagrams are dropped", from.name)
 	}
 	a.answered()                                 // by now all has been forwarded that is
 	for _, to := range at(a.Far(), forgedPort) { // in each family of the cluster
@@ -166,9 +171,10 @@ func (a *tunnelAttack) refusals() int {
 
 // send sends payloads and returns how many a node has to drop: also those that are dropped at once, which the sender is told. Left
 // out is what the node itself would send: a host on the nodes' network that has a node's address is that node (images/node/README.md,
-// threat model).
+// threat model). It logs a target to which nothing could be sent.
 func (a *tunnelAttack) send(from attacker, to netip.AddrPort, payloads [][]byte) (sent int) {
 	a.Helper()
+	var impossible error
 	for i, payload := range payloads {
 		if to.Addr() == a.outer(a.holder.Host) && from.as == a.outer(a.pods[i%len(a.pods)].Node) {
 			continue
@@ -177,9 +183,14 @@ func (a *tunnelAttack) send(from attacker, to netip.AddrPort, payloads [][]byte)
 		switch {
 		case err == nil || errors.Is(err, unix.EPERM):
 			sent++
-		case !errors.Is(err, unix.ENETUNREACH) && !errors.Is(err, unix.EINVAL):
+		case errors.Is(err, unix.ENETUNREACH) || errors.Is(err, unix.EINVAL):
+			impossible = err
+		default:
 			a.Errorf("to %s: %v", to, err)
 		}
+	}
+	if sent == 0 && impossible != nil {
+		a.Logf("%s cannot send to %s: %v", from.name, to, impossible)
 	}
 	return sent
 }

@@ -25,7 +25,7 @@ else
   mount -t cgroup2 cgroup2 /sys/fs/cgroup
 fi
 ip link set lo up
-modprobe -a ip_vs sctp tun overlay br_netfilter # no test loads a module
+modprobe -a ip_vs sctp tun overlay br_netfilter macvlan ipvlan # no test loads a module
 mount LABEL=tests /mnt
 stty -F /dev/ttyS1 raw
 /mnt/kernels inside /mnt </dev/null >/dev/ttyS1

@@ -30,7 +30,7 @@ func made(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv(packagesVariable)
 	if dir == "" {
-		t.Skip("run 'make test-packages'")
+		t.Skipf("the environment variable %s does not name the folder of the packages; run 'make test-packages' as root", packagesVariable)
 	}
 	if os.Geteuid() != 0 {
 		lab.Lacks(t, "needs root")

@@ -1,13 +1,24 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -85,4 +96,57 @@ func TestPortTroubles_Told(t *testing.T) {
 	if faults, troubles := portTroubles(nil, portsecurity.Status{}); len(faults)+len(troubles) > 0 {
 		t.Errorf("without a fault: %q, %v", faults, troubles)
 	}
+}
+
+// TestPortSecurity_UncheckedPodsAreToldEverywhere: a verification lists the bound pods of this node that are behind no interface that is
+// known, and a metric counts them. Those behind a known interface, and those of other nodes, are no concern of either.
+func TestPortSecurity_UncheckedPodsAreToldEverywhere(t *testing.T) {
+	network := lab.ForTest(t, lab.Config{Nodes: 1, Pods: 1, IPv6: true})
+	known, unknown, unknownV6, away := network.Pod(1).V4, "10.128.0.99", "fd00:10:128::99", "10.128.7.11"
+	e := newCheckingExtension(t, network.Node())
+	v6 := clustertest.Placed("web-2", "web", unknownV6+"@here")
+	v6.AddressType = discovery.AddressTypeIPv6
+	e.SetService(clustertest.NewService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{"203.0.113.1", "2001:db8::1"} }))
+	e.SetEndpointSlice(clustertest.Placed("web-1", "web", known.String()+"@here", unknown+"@here", away+"@there"))
+	e.SetEndpointSlice(v6)
+	for name, f := range e.families {
+		f.guardSources(t.Context(), e.ports, e.state.Update(name).InKernel())
+	}
+
+	lines, err := e.portDifferences(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, pod := range []string{unknown, unknownV6} {
+		want = append(want, status.Warning+"other pods may be able to use the address of the bound pod "+pod+", because it is not known behind which interface it is")
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("a verification (-want +got):\n%s", diff)
+	}
+	if got, want := valuesByReason(t, "egress_snat_port_security_unchecked_pods"), map[string]float64{"IPv4": 1, "IPv6": 1}; !maps.Equal(got, want) {
+		t.Errorf("the metric has %v, want %v", got, want)
+	}
+}
+
+// newCheckingExtension checks the sources of what pods of a host send, until the test ends. It plans for all nodes, and is "here".
+func newCheckingExtension(t *testing.T, host *lab.Host) *Extension {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	e := New(ctx, Config{
+		Config:       cluster.Config{NodeName: "here", Scope: placement.Cluster, ClusterCIDRs: []netip.Prefix{lab.ClusterV4, lab.ClusterV6}},
+		PortSecurity: PortSecurity{Enabled: true}, SyncPeriod: time.Hour,
+	})
+	e.preparePortSecurity()
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := host.Do(func() error { e.ports.Run(ctx); return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return e
 }

@@ -3,6 +3,7 @@ package portsecurity
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -162,4 +163,39 @@ func TestKeeper_SaysWhatIsRedirected(t *testing.T) {
 	n.run(n.host, "tc qdisc del dev pod2 ingress")
 	expect()
 	n.expectFault("")
+}
+
+// TestKeeper_NamesBoundPodsBehindNoKnownInterface: those behind macvlan and ipvlan interfaces send by no interface of the node that leads
+// to a pod. They are named, and a bound pod behind a veth is not.
+func TestKeeper_NamesBoundPodsBehindNoKnownInterface(t *testing.T) {
+	for _, kind := range []string{"macvlan", "ipvlan"} {
+		t.Run(kind, func(t *testing.T) {
+			n := newKeptNode(t)
+			n.bindVictim(true)
+			n.Keeper.Bind(t.Context(), kernel.IPv4, []kernel.Binding{{Pod: n.other.V4, Protocol: kernel.All, EgressIP: n.other.V4}}, []netip.Prefix{lab.ClusterV4})
+			if got := n.Keeper.Unplaced(t.Context()); len(got) > 0 {
+				t.Fatalf("of pods behind veths it is not known where they are: %v", got)
+			}
+			n.moveVictim(kind)
+			n.Look(t.Context())
+			if got := n.Keeper.Unplaced(t.Context()); !slices.Equal(got, both(n.victim)) {
+				t.Errorf("behind no known interface are %v, expected the pod behind %s, %v", got, kind, both(n.victim))
+			}
+			n.expectFault("")
+		})
+	}
+}
+
+// moveVictim puts the victim, with its addresses, behind an interface of a kind that shares the node's uplink.
+func (n *keptNode) moveVictim(kind string) {
+	n.Helper()
+	if out, err := n.host.Run(n.Context(), "ip", "link", "add", "link", "eth0", "name", "shared0", "type", kind); err != nil {
+		if strings.Contains(err.Error(), "Unknown device type") {
+			n.Skipf("this kernel has no %s: hack/kernels has some that do", kind)
+		}
+		n.Fatalf("%v\n%s", err, out)
+	}
+	n.run(n.host, "ip link del pod1", "ip link set shared0 netns "+n.victim.Name)
+	n.run(n.victim, "ip link set shared0 name eth0 up",
+		fmt.Sprintf("ip addr add %s/24 dev eth0", n.victim.V4), fmt.Sprintf("ip addr add %s/64 dev eth0 nodad", n.victim.V6))
 }

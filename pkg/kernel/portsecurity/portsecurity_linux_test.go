@@ -270,6 +270,48 @@ func TestWriter_BehindTwoVLANTags(t *testing.T) {
 	}
 }
 
+// TestWriter_ForgedMAC: a frame from another pod with the hardware address of the bound pod, and its IP address, as source is dropped and
+// counted. The bound pod itself leaves all the same.
+func TestWriter_ForgedMAC(t *testing.T) {
+	n := newNode(t)
+	text := strings.TrimSpace(n.run(n.victim, "cat /sys/class/net/eth0/address"))
+	mac, err := net.ParseMAC(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for family, as := range map[kernel.Family]netip.Addr{kernel.IPv4: n.victim.V4, kernel.IPv6: n.victim.V6} {
+		far := n.far(family)
+		from, to := netip.AddrPortFrom(as, 7777), far.LocalAddr().(*net.UDPAddr).AddrPort()
+		forge := func() error {
+			return n.other.Do(func() error {
+				return n.sendFrame(nil, from, to, func(frame []byte) []byte {
+					const source = 6 // behind the receiver's
+					copy(frame[source:], mac)
+					return frame
+				})
+			})
+		}
+		n.Unbind(as)
+		n.assign()
+		if !n.arrives(far, as, forge) {
+			t.Errorf("%s: the frame does not arrive although nothing keeps it, so the test shows nothing", family)
+		}
+		n.Bind(as)
+		n.assign()
+		want := n.drops()
+		want[family]++
+		if n.arrives(far, as, forge) {
+			t.Errorf("another pod leaves as %s with the hardware address %s", as, mac)
+		}
+		if got := n.drops(); !maps.Equal(want, got) {
+			t.Errorf("%s: dropped are %v, expected %v", family, got, want)
+		}
+		if !n.leaves(n.victim, as) {
+			t.Errorf("the pod itself does not leave as %s", as)
+		}
+	}
+}
+
 // tag is that of a VLAN.
 type tag struct {
 	kind   uint16
