@@ -40,8 +40,8 @@ A JSON or YAML document has
               what was asked (protocol is omitted if none was)
   shared      whether the port is one that pods share
   missing     what the candidates may lack
-  assignments pod {namespace, name, uid, ip}, service, egressIP, ports {first, last}, shared, node, since,
-              until (omitted as long as it lasts, or if unknown), seen (until when that is certain), and of a
+  assignments pod {namespace, name, uid, ip}, service, egressIP, ports {first, last}, shared, node, since
+              (omitted if unknown), until (omitted as long as it lasts, or if unknown), seen (until when that is certain), and of a
               tracked flow flows {protocol, destination}`
 
 const egressWhoExample = `  # Which pod has this port now
