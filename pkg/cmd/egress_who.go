@@ -230,7 +230,7 @@ func (o *whoOptions) fromNode(ctx context.Context, s status.Snapshot) (whoAnswer
 	case len(answer.Assignments) > 0 && !answer.Shared:
 		return answer, nil
 	case answer.Shared:
-		answer.Missing = []string{"pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows all", portblocks.Unlisted}
+		answer.Missing = []string{"pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows those that started with the CNI plugin"}
 		return o.withFlows(ctx, answer, s)
 	}
 	for _, b := range s.PortMap {

@@ -348,6 +348,32 @@ func TestDesk_Who(t *testing.T) {
 	}
 }
 
+// TestPortBlocks_WithoutPlugin: of a pod that started without the CNI plugin its node knows that it shares, but neither its UID nor since when.
+func TestPortBlocks_WithoutPlugin(t *testing.T) {
+	s := withBlocks()
+	pod := sharedOf("web-1", "10.128.0.12")
+	pod.Pod.UID, pod.Since = "", time.Time{}
+	s.PortBlocks, s.PortMap = []portblocks.Assignment{pod}, nil
+	socket := serveWho(t, s)
+	out, _, err := openshift(t, "egress", "list", "--socket="+socket, "-o", "wide")
+	if err != nil || strings.Count(out, "endpointslice   shared\n") != 1 {
+		t.Errorf("list: %v\n%s", err, out)
+	}
+	out, errOut, err := openshift(t, "egress", "who", "203.0.113.10:61500", "--socket="+socket)
+	want := `shared range: 1 candidate for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
+POD          UID      POD IP        SERVICE    NODE     SINCE       UNTIL    FLOW TO
+shop/web-1   <none>   10.128.0.12   shop/web   node-1   <unknown>   <open>   <none>
+`
+	missing := "warning: pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows those that started with the CNI plugin\n"
+	if diff := cmp.Diff(want, out); diff != "" || err != nil || errOut != missing {
+		t.Errorf("who: %v, %q (-want +got):\n%s", err, errOut, diff)
+	}
+	out, _, err = openshift(t, "egress", "who", "203.0.113.10:61500", "--socket="+socket, "-o", "json")
+	if err != nil || strings.Contains(out, "since") {
+		t.Errorf("who -o json: %v\n%s", err, out)
+	}
+}
+
 // TestPortBlocks_AreInTheOtherCommands.
 func TestPortBlocks_AreInTheOtherCommands(t *testing.T) {
 	socket := serveWho(t, withBlocks())

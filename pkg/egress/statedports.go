@@ -118,16 +118,24 @@ func (s *sourcePorts) apply(event holders.Event) (changed bool) {
 	return s.differs()
 }
 
-// assignments returns what this node's pods have, sorted.
+// assignments returns what this node's pods have: those of attachments, sorted, and then those that started without the CNI plugin. Of the
+// latter neither the UID is known nor since when, and perhaps not the name.
 func (s *sourcePorts) assignments() (list []portblocks.Assignment) {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ownAssignments()
+	list = s.ownAssignments()
+	for _, a := range s.unattached() {
+		for _, p := range a.Ports {
+			list = append(list, s.assignment(a, p))
+		}
+	}
+	return list
 }
 
+// ownAssignments returns what the pods of attachments have, sorted. The lock must be held.
 func (s *sourcePorts) ownAssignments() (list []portblocks.Assignment) {
 	for _, id := range slices.Sorted(maps.Keys(s.pods)) {
 		for _, p := range s.pods[id].Ports {
