@@ -10,9 +10,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
-// unattached returns the bound pods of this node of which the CNI plugin has told nothing, each address as an attachment, sorted: they have
-// started without it, and share. Nothing is written down of them, and the node's Lease does not have them: nobody knows since when they run, and
-// which pod it is their address alone tells. The lock must be held.
+// unattached returns the bound pods of this node of which the CNI plugin has told nothing: they started without it, and share ports. Each
+// address is an attachment, sorted. They have no UID and no time, which EndpointSlices do not tell, so neither the journal nor the node's
+// Lease has them. The lock must be held.
 func (s *sourcePorts) unattached() (pods []attachments.Attachment) {
 	if s.size == 0 {
 		return nil

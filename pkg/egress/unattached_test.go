@@ -65,8 +65,8 @@ func pluginless(ip string) string {
 	return fmt.Sprintf("shop/pod-%s %s 203.0.113.10 %s shop/web node-a", ip, ip, portblocks.Shared)
 }
 
-// TestUnattached_Shares: a bound pod of this node of which the plugin has told nothing shares, and is shown and counted once, as long as it is
-// bound. The pod of an attachment is not counted twice, pods of other nodes not at all. The node's Lease has pods of attachments alone.
+// TestUnattached_Shares: a bound pod of this node of which the plugin has told nothing shares, and is shown and counted once, as long as it
+// is bound. The pod of an attachment is not counted twice, pods of other nodes not at all. The node's Lease has pods of attachments alone.
 func TestUnattached_Shares(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
@@ -89,8 +89,8 @@ func TestUnattached_Shares(t *testing.T) {
 	})
 }
 
-// TestUnattached_Attached: pods of attachments count as before: one that shares once, also if an EndpointSlice names it, and one that is not
-// decided yet not at all.
+// TestUnattached_Attached: pods of attachments count as before: one that shares once, also if an EndpointSlice names it, and one that is
+// not decided yet not at all.
 func TestUnattached_Attached(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
@@ -107,8 +107,8 @@ func TestUnattached_Attached(t *testing.T) {
 	})
 }
 
-// TestUnattached_WithoutBlocks: a pod that was to have no block, by its Service, shares and is no reason for an alert. On a node that gives no
-// blocks nothing is shown.
+// TestUnattached_WithoutBlocks: a pod that was to have no block, by its Service, shares and is no reason for an alert. On a node that gives
+// no blocks nothing is shown.
 func TestUnattached_WithoutBlocks(t *testing.T) {
 	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
 	p.slice("10.128.0.8@node-a")

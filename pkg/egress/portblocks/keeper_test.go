@@ -222,8 +222,8 @@ func TestReadClaims_Wrong(t *testing.T) {
 	}
 }
 
-// TestAssigned_Since: a node's Lease says since when a pod has ports, and people read it; the readers of earlier versions, too. A list that would
-// be too long is without, as earlier versions wrote it, and as it is read, too. Only one that is too long also then says nothing.
+// TestAssigned_Since: a node's Lease says since when a pod has ports. A list that would be too long with it is without, as earlier versions
+// wrote it, which is read, too. Only one that is too long also then says nothing.
 func TestAssigned_Since(t *testing.T) {
 	since := time.Date(2026, 11, 27, 9, 0, 0, 123456789, time.FixedZone("", 3600))
 	list := func(pods int) (list []Assignment) {
