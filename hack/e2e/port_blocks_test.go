@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +46,7 @@ func TestPortBlocks_EachPodItsOwn(t *testing.T) {
 	w.scenario("quiet", w.quietBlocks)
 	w.scenario("the API server is away", w.blocksWithoutAPIServer)
 	w.scenario("annotations", w.annotatedBlocks)
+	w.scenario("without the plugin", w.withoutPlugin)
 }
 
 // blocksSurviveKills: a process that starts knows its pods' blocks, and no other pod gets one of them.
@@ -175,6 +178,56 @@ func (w *blocksWorld) annotatedBlocks() {
 			w.shares(s)
 		}
 	}
+}
+
+// withoutPlugin: a pod that starts without the plugin shares, and its node tells of that as long as the pod is bound.
+func (w *blocksWorld) withoutPlugin() {
+	r := w.runtimes[1]
+	before := w.sharing(r)
+	list := r.listWithout(241, 250)
+	s := r.start(list, r.create("shop", "without", web))
+	r.sliced(s)
+	for i, ip := range s.ips {
+		w.eventually(func() error {
+			rows, errs, _ := r.on.Openshift("egress", "list", "--socket="+r.on.Socket(), "--no-headers", "-o", "wide")
+			for line := range strings.Lines(rows) {
+				if strings.HasPrefix(line, ip.String()+" ") && strings.HasSuffix(strings.TrimSpace(line), " shared") {
+					return nil
+				}
+			}
+			return fmt.Errorf("%s does not share, says the list:\n%s%s", ip, rows, errs)
+		})
+		port := netip.AddrPortFrom(addrs(w.egressIPs)[i], portblocks.Shared.First)
+		w.says(r, s.pod.Name, port.String())
+	}
+	more := map[string]float64{}
+	for ip, pods := range before {
+		more[ip] = pods + 1
+	}
+	awaitSharing := func(want map[string]float64) {
+		w.eventually(func() error {
+			if got := w.sharing(r); !maps.Equal(got, want) {
+				return fmt.Errorf("the metric has %v pods that share, want %v", got, want)
+			}
+			return nil
+		})
+	}
+	awaitSharing(more)
+	r.end(list, s)
+	r.delete(s.pod)
+	awaitSharing(before)
+}
+
+// sharing returns how many pods share according to a node's metric, by egress IP.
+func (w *blocksWorld) sharing(r *cniRuntime) map[string]float64 {
+	w.Helper()
+	got, err := w.get(r.on.Host, metricsAt, "/metrics")
+	w.must(err)
+	pods := map[string]float64{}
+	for _, ip := range w.egressIPs {
+		pods[ip] = metric(w.T, got.body, fmt.Sprintf("egress_snat_port_sharing_pods{egress_ip=%q}", ip))
+	}
+	return pods
 }
 
 // TestPortBlocks_CostOfADD: what a block adds to the node's answer. A node that gives blocks and one that gives none are asked in turns, about

@@ -198,7 +198,7 @@ func (w *deskWorld) knowsWho(viewer string) {
 	asked := func(port string) string {
 		return net.JoinHostPort(ip, port)
 	}
-	text := fmt.Sprintf(`[{"pod": {"namespace": "shop", "name": "web-9", "uid": "uid-9", "ip": %q}, "service": "shop/web", "egressIP": %q, "ports": {"first": 32256, "last": 32767}}]`, w.pods[1].V4, ip)
+	text := fmt.Sprintf(`[{"pod": {"namespace": "shop", "name": "web-9", "uid": "uid-9", "ip": %q}, "service": "shop/web", "egressIP": %q, "ports": {"first": 32256, "last": 32767}, "since": "2026-11-27T08:00:00Z"}]`, w.pods[1].V4, ip)
 	seconds := int32(3600)
 	_, err := w.Client().CoordinationV1().Leases("origin-node").Create(w.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: "node-9", Annotations: map[string]string{portblocks.AssignedAnnotation: text}},
@@ -206,7 +206,7 @@ func (w *deskWorld) knowsWho(viewer string) {
 	}, metav1.CreateOptions{})
 	w.must(err)
 	out, errs, status := w.egress(viewer, "who", asked("32300"))
-	for _, want := range []string{"shop/web-9\n", "uid-9\n", "node-9\n", "32256-32767\n"} {
+	for _, want := range []string{"shop/web-9\n", "uid-9\n", "node-9\n", "32256-32767\n", "2026-11-27T08:00:00.000Z\n"} {
 		if status != 0 || errs != "" || !strings.Contains(out, want) {
 			w.Errorf("status %d, want %q: %s\n%s", status, want, errs, out)
 		}

@@ -28,7 +28,8 @@ process wrote the last part of the row to the kernel, <pending> before that, or
 that has the egress IP), OWNER (the oldest Service that has the egress IP; only Services
 of its namespace may use the address), KNOWN BY (endpointslice; or labels, of a pod that
 the CNI plugin has attached and no EndpointSlice names yet) and PORTS (the source ports that the
-pod alone has of the address, or "shared", with egress-snat-port-blocks).
+pod alone has of the address, or "shared", also of a pod of this node that started without the CNI
+plugin; with egress-snat-port-blocks).
 
 With --watch each further line is a row that was ADDED, MODIFIED or DELETED. JSON prints one
 document per line, YAML separates documents by "---". A document has

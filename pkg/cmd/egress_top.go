@@ -25,8 +25,9 @@ pods on other nodes, and SENT the flows of this node's pods that leave from anot
 address. NEW/S is how many of FLOWS and SENT begin in a second; flows that begin and are forgotten between
 two looks do not count. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
 flows there become slow from 75 %, and are dropped from 95 %. With egress-snat-port-blocks, BLOCKS is how
-many blocks of source ports pods of this node have, and SHARING how many of them share ports. Where there is a fast path, the first line also
-says how many packets a second of all pods take it.`
+many blocks of source ports pods of this node have, and SHARING how many of them share ports, also because they started
+without the CNI plugin. Where there is a fast path, the first line also says how many packets a second of all pods
+take it.`
 
 const egressTopExample = `  # Live, until q
   openshift egress top

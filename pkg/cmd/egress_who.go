@@ -40,8 +40,8 @@ A JSON or YAML document has
               what was asked (protocol is omitted if none was)
   shared      whether the port is one that pods share
   missing     what the candidates may lack
-  assignments pod {namespace, name, uid, ip}, service, egressIP, ports {first, last}, shared, node, since,
-              until (omitted as long as it lasts, or if unknown), seen (until when that is certain), and of a
+  assignments pod {namespace, name, uid, ip}, service, egressIP, ports {first, last}, shared, node, since
+              (omitted if unknown), until (omitted as long as it lasts, or if unknown), seen (until when that is certain), and of a
               tracked flow flows {protocol, destination}`
 
 const egressWhoExample = `  # Which pod has this port now
@@ -230,7 +230,7 @@ func (o *whoOptions) fromNode(ctx context.Context, s status.Snapshot) (whoAnswer
 	case len(answer.Assignments) > 0 && !answer.Shared:
 		return answer, nil
 	case answer.Shared:
-		answer.Missing = []string{"pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows all", portblocks.Unlisted}
+		answer.Missing = []string{"pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows those that started with the CNI plugin"}
 		return o.withFlows(ctx, answer, s)
 	}
 	for _, b := range s.PortMap {

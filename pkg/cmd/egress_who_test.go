@@ -290,31 +290,27 @@ func TestWho_ByTheNodesJournal(t *testing.T) {
 }
 
 // assigning is the Lease of a node that tells which ports its pods have.
-func assigning(t *testing.T, node string, assignments ...portblocks.Assignment) coordinationv1.Lease {
-	t.Helper()
-	for i := range assignments {
-		assignments[i].Since, assignments[i].Node = time.Time{}, ""
-	}
-	text, err := json.Marshal(assignments)
-	if err != nil {
-		t.Fatal(err)
-	}
+func assigning(node string, assignments ...portblocks.Assignment) coordinationv1.Lease {
 	lease := announcing(node, `{}`, "")
-	lease.Annotations[portblocks.AssignedAnnotation] = string(text)
+	lease.Annotations[portblocks.AssignedAnnotation] = portblocks.FormatAssigned(assignments)
 	return lease
 }
 
 // TestDesk_Who asks the API server.
 func TestDesk_Who(t *testing.T) {
 	api := smallCluster()
-	one := assigning(t, "node-1", blockOf("web-0", "10.128.0.11", 32256), sharedOf("web-8", "10.128.0.18"))
-	two := assigning(t, "node-2", blockOf("web-1", "10.129.0.12", 2048), sharedOf("web-9", "10.129.0.19"))
+	one := assigning("node-1", blockOf("web-0", "10.128.0.11", 32256), sharedOf("web-8", "10.128.0.18"))
+	two := assigning("node-2", blockOf("web-1", "10.129.0.12", 2048), sharedOf("web-9", "10.129.0.19"))
 	two.Spec.RenewTime = &metav1.MicroTime{Time: now}
 	api.setLeases(one, two)
+	// An earlier version does not say since when.
+	two.Annotations[portblocks.AssignedAnnotation] = strings.ReplaceAll(two.Annotations[portblocks.AssignedAnnotation], `,"since":"2026-11-20T11:00:00Z"`, `,"node":"node-2"`)
 	old := "warning: Lease origin-node/node-2 was renewed last at 2026-11-20T12:00:00Z: what its pods have may have changed since\n"
 	for _, tt := range []struct{ asked, out string }{
-		{"203.0.113.10:32300", "Pod:         shop/web-0\nUID:         uid-web-0\nPod IP:      10.128.0.11\nService:     shop/web\nNode:        node-1\n"},
-		{"203.0.113.10:2048", "Pod:         shop/web-1\nUID:         uid-web-1\nPod IP:      10.129.0.12\nService:     shop/web\nNode:        node-2\n"},
+		{"203.0.113.10:32300", "Pod:         shop/web-0\nUID:         uid-web-0\nPod IP:      10.128.0.11\nService:     shop/web\nNode:        node-1\n" +
+			"Egress IP:   203.0.113.10\nPorts:       32256-32767\nSince:       2026-11-20T11:00:00.000Z\n"},
+		{"203.0.113.10:2048", "Pod:         shop/web-1\nUID:         uid-web-1\nPod IP:      10.129.0.12\nService:     shop/web\nNode:        node-2\n" +
+			"Egress IP:   203.0.113.10\nPorts:       2048-2559\nSince:       <unknown>\n"},
 		{"203.0.113.10:61500", "shared range: 2 candidates for 203.0.113.10:61500 at "},
 	} {
 		out, errOut, err := kubectl(t, api, "who", tt.asked)
@@ -329,7 +325,7 @@ func TestDesk_Who(t *testing.T) {
 	if _, _, err := kubectl(t, api, "who", "203.0.113.10:5000"); err == nil || !strings.Contains(err.Error(), "nobody has 203.0.113.10:5000 now, by the Leases of 1 nodes") {
 		t.Errorf("nobody, by fresh Leases: %v", err)
 	}
-	three := assigning(t, "node-3", blockOf("thief", "10.130.0.1", 32256))
+	three := assigning("node-3", blockOf("thief", "10.130.0.1", 32256))
 	api.setLeases(one, three)
 	if out, _, err := kubectl(t, api, "who", "203.0.113.10:32300"); err == nil || out != "" || !strings.Contains(err.Error(), "is not certain: the Leases of node-1 and node-3 both say") {
 		t.Errorf("two of them: %v\n%s", err, out)
@@ -349,6 +345,32 @@ func TestDesk_Who(t *testing.T) {
 	}
 	if _, _, err := kubectl(t, api, "who", "203.0.113.10:32300", "--at=2026-11-20T03:12:00Z"); err == nil || !strings.Contains(err.Error(), "unknown flag: --at") {
 		t.Errorf("in the past: %v", err)
+	}
+}
+
+// TestPortBlocks_WithoutPlugin: of a pod that started without the CNI plugin its node knows that it shares, but neither its UID nor since when.
+func TestPortBlocks_WithoutPlugin(t *testing.T) {
+	s := withBlocks()
+	pod := sharedOf("web-1", "10.128.0.12")
+	pod.Pod.UID, pod.Since = "", time.Time{}
+	s.PortBlocks, s.PortMap = []portblocks.Assignment{pod}, nil
+	socket := serveWho(t, s)
+	out, _, err := openshift(t, "egress", "list", "--socket="+socket, "-o", "wide")
+	if err != nil || strings.Count(out, "endpointslice   shared\n") != 1 {
+		t.Errorf("list: %v\n%s", err, out)
+	}
+	out, errOut, err := openshift(t, "egress", "who", "203.0.113.10:61500", "--socket="+socket)
+	want := `shared range: 1 candidate for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
+POD          UID      POD IP        SERVICE    NODE     SINCE       UNTIL    FLOW TO
+shop/web-1   <none>   10.128.0.12   shop/web   node-1   <unknown>   <open>   <none>
+`
+	missing := "warning: pods of other nodes share these ports, too: their nodes know, and 'kubectl egress who' shows those that started with the CNI plugin\n"
+	if diff := cmp.Diff(want, out); diff != "" || err != nil || errOut != missing {
+		t.Errorf("who: %v, %q (-want +got):\n%s", err, errOut, diff)
+	}
+	out, _, err = openshift(t, "egress", "who", "203.0.113.10:61500", "--socket="+socket, "-o", "json")
+	if err != nil || strings.Contains(out, "since") {
+		t.Errorf("who -o json: %v\n%s", err, out)
 	}
 }
 

@@ -1,7 +1,9 @@
 package egress
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 
 	"k8s.io/component-base/metrics"
 
@@ -13,7 +15,7 @@ var (
 	portBlocksDesc = tell.Metrics.GaugeDesc("port_blocks",
 		"Blocks of source ports of the egress IP, by egress IP and state: used (pods of this node have them), spare (this node keeps them for pods to come), quiet (pods of this node had them, and nobody gets them for 5 minutes), others (other nodes have claimed them) or free (those of the configured size). No series where egress-snat-port-blocks is off.", "egress_ip", "state")
 	portSharingDesc = tell.Metrics.GaugeDesc("port_sharing_pods",
-		"Pods of this node that share source ports of the egress IP with others, although they were to have a block: there was none when they started. No series where egress-snat-port-blocks is off.", "egress_ip")
+		"Pods of this node that share source ports of the egress IP with others, although they were to have a block: there was none when they started, or they started without the CNI plugin. No series where egress-snat-port-blocks is off.", "egress_ip")
 	portBlockUsageDesc = tell.Metrics.GaugeDesc("port_block_usage_ratio",
 		"Share of its own source ports of the egress IP that the fullest pod of this node has in use towards its busiest destination (address and TCP port). At 0.75 it gets a second block, if there is one; at 1 it cannot connect there any more. 0 as long as this node tracks fewer flows than three quarters of a block. No series where egress-snat-port-blocks is off.", "egress_ip")
 	secondBlocksDesc = tell.Metrics.GaugeDesc("port_second_blocks",
@@ -34,28 +36,34 @@ func (s *sourcePorts) collect(gauge func(desc *metrics.Desc, value float64, labe
 		for state, count := range map[string]int{"used": n.Own - n.Spare - n.Quiet, "spare": n.Spare, "quiet": n.Quiet, "others": n.Claimed - n.Own, "free": n.Free} {
 			gauge(portBlocksDesc, float64(count), ip.String(), state)
 		}
-		gauge(portSharingDesc, float64(sharing[ip]), ip.String())
+		sharing[ip] += 0 // 0 has a series, too
 		gauge(portBlockUsageDesc, usage[ip], ip.String())
 		gauge(secondBlocksDesc, float64(seconds[ip]), ip.String())
+	}
+	for ip, pods := range sharing { // also those that no node has claimed blocks of: perhaps no pod starts with the plugin
+		gauge(portSharingDesc, float64(pods), ip.String())
 	}
 }
 
 // sharing counts this node's pods that share ports although they were to have a block, by egress IP.
 func (s *sourcePorts) sharing() map[netip.Addr]int {
-	return s.countPods(func(a attachments.Attachment, p attachments.Ports) bool { return p.Shared && a.BlockSize > 0 })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share := func(a attachments.Attachment, p attachments.Ports) bool { return p.Shared && a.BlockSize > 0 }
+	return countPods(slices.AppendSeq(s.unattached(), maps.Values(s.pods)), share)
 }
 
 // secondBlocks counts this node's pods that have a second block, by egress IP.
 func (s *sourcePorts) secondBlocks() map[netip.Addr]int {
-	return s.countPods(func(_ attachments.Attachment, p attachments.Ports) bool { return p.Second })
-}
-
-// countPods counts this node's pods that have such ports, by egress IP.
-func (s *sourcePorts) countPods(have func(attachments.Attachment, attachments.Ports) bool) map[netip.Addr]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return countPods(slices.Collect(maps.Values(s.pods)), func(_ attachments.Attachment, p attachments.Ports) bool { return p.Second })
+}
+
+// countPods counts pods that have such ports, by egress IP.
+func countPods(pods []attachments.Attachment, have func(attachments.Attachment, attachments.Ports) bool) map[netip.Addr]int {
 	counts := map[netip.Addr]int{}
-	for _, a := range s.pods {
+	for _, a := range pods {
 		for _, p := range a.Ports {
 			if have(a, p) {
 				counts[p.EgressIP]++

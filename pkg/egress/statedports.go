@@ -15,10 +15,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// mostAssigned bounds what the node's Lease has of source ports, in bytes: an API server takes 256 KiB of annotations, of which choices may
-// have half.
-const mostAssigned = 100 << 10
-
 // ownPorts are the blocks of this node's pods, and what its Lease has of them, and what that follows from: mostly a sync is about something
 // else.
 type ownPorts struct {
@@ -122,16 +118,24 @@ func (s *sourcePorts) apply(event holders.Event) (changed bool) {
 	return s.differs()
 }
 
-// assignments returns what this node's pods have, sorted.
+// assignments returns what this node's pods have: those of attachments, sorted, and then those that started without the CNI plugin. Of the
+// latter neither the UID is known nor since when, and perhaps not the name.
 func (s *sourcePorts) assignments() (list []portblocks.Assignment) {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ownAssignments()
+	list = s.ownAssignments()
+	for _, a := range s.unattached() {
+		for _, p := range a.Ports {
+			list = append(list, s.assignment(a, p))
+		}
+	}
+	return list
 }
 
+// ownAssignments returns what the pods of attachments have, sorted. The lock must be held.
 func (s *sourcePorts) ownAssignments() (list []portblocks.Assignment) {
 	for _, id := range slices.Sorted(maps.Keys(s.pods)) {
 		for _, p := range s.pods[id].Ports {
@@ -154,15 +158,13 @@ func (s *sourcePorts) own() ownPorts {
 	if list := s.ownAssignments(); len(list) > 0 {
 		s.mine.assigned = portblocks.FormatAssigned(list)
 	}
-	tooMany := len(s.mine.assigned) > mostAssigned
+	tooMany := s.mine.assigned == portblocks.TooManyAssigned
 	if pods := len(s.pods); tooMany && !s.tooMany {
 		s.sayLater(func() {
 			s.logger.Error(nil, "This node has too many pods with source ports of their own to say in its Lease which; other nodes learn it directly alone", "pods", pods)
 		})
 	}
-	if s.tooMany = tooMany; tooMany {
-		s.mine.assigned = portblocks.TooManyAssigned
-	}
+	s.tooMany = tooMany
 	return s.mine
 }
 

@@ -101,6 +101,13 @@ func (s *State) Homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]st
 	return homes, revision
 }
 
+// PodOf returns the pod at an address to which a Service gives an egress IP; zero if nothing names it.
+func (s *State) PodOf(service plan.Service, ip netip.Addr) plan.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.planners[FamilyOf(ip)].PodOf(service, ip)
+}
+
 // Revision returns that of a family's plan: it grows with each change.
 func (s *State) Revision(family v1.IPFamily) uint64 {
 	s.mu.Lock()

@@ -564,6 +564,20 @@ func (p *Planner) home(addr netip.Addr, bindings []Binding) (home string) {
 	return home
 }
 
+// PodOf returns the pod at an address to which a Service gives an egress IP; zero if nothing names it.
+func (p *Planner) PodOf(name Service, addr netip.Addr) Pod {
+	s := p.services[name]
+	if s == nil {
+		return Pod{}
+	}
+	for _, e := range s.endpoints[addr] {
+		if pod := p.named(name.Namespace, e.Endpoint).Pod; pod.Namespace == name.Namespace {
+			return pod
+		}
+	}
+	return Pod{}
+}
+
 // RefusalsOf returns what a Service was refused at the last Update, sorted.
 func (p *Planner) RefusalsOf(name Service) []Refusal {
 	s := p.services[name]

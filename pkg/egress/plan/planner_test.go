@@ -348,8 +348,14 @@ func TestPlanner_HomesOfADeletedService(t *testing.T) {
 	if diff := cmp.Diff(map[netip.Addr]string{pod: "node-1"}, p.Homes(), compareNetip); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	if got := p.PodOf(name, pod); got != (Pod{"ns", "p"}) {
+		t.Errorf("the pod is %v", got)
+	}
 	p.DeleteService(name)
 	if homes := p.Homes(); len(homes) > 0 {
 		t.Errorf("pods of a deleted Service run on %v", homes)
+	}
+	if got := p.PodOf(name, pod); got != (Pod{}) {
+		t.Errorf("the pod of a deleted Service is %v", got)
 	}
 }

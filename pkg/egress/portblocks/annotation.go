@@ -7,11 +7,15 @@ import (
 )
 
 // AssignedAnnotation of a node's Lease has which ports its pods have, for people without access to a node: a JSON list of
-// [Assignment]. It may be without since and node.
+// [Assignment] without node, which is the Lease's. Since has seconds; earlier versions left it out, and so does a node whose list would be
+// too long with it.
 const AssignedAnnotation = "network.openshift.io/egress-port-blocks-assigned"
 
 // TooManyAssigned is what AssignedAnnotation has if a node's list is too long for it.
 const TooManyAssigned = `"too many"`
+
+// mostAssigned bounds what AssignedAnnotation has, in bytes: an API server takes 256 KiB of annotations, of which choices may have half.
+const mostAssigned = 100 << 10
 
 // ParseAssigned reads what a node says in its Lease. An entry that makes no sense is an error, and so is the whole then.
 func ParseAssigned(node, text string) ([]Assignment, error) {

@@ -28,6 +28,7 @@ type Assignment struct {
 	// Second: they are the pod's second block, which it got because its first was full towards some destination.
 	Second bool `json:"second,omitempty"`
 	// Node is the pod's.
-	Node  string    `json:"node"`
-	Since time.Time `json:"since"`
+	Node string `json:"node"`
+	// Since is zero if it is not known.
+	Since time.Time `json:"since,omitzero"`
 }

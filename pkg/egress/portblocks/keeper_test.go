@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -217,6 +219,56 @@ func TestReadClaims_Wrong(t *testing.T) {
 		if _, claims, err := readClaims(lease); err == nil || len(claims) != kept || claims != nil && kept == 0 {
 			t.Errorf("%s: %v, %v", text, claims, err)
 		}
+	}
+}
+
+// TestAssigned_Since: a node's Lease says since when a pod has ports. A list that would be too long with it is without, as earlier versions
+// wrote it, which is read, too. Only one that is too long also then says nothing.
+func TestAssigned_Since(t *testing.T) {
+	since := time.Date(2026, 11, 27, 9, 0, 0, 123456789, time.FixedZone("", 3600))
+	list := func(pods int) (list []Assignment) {
+		for i := range pods {
+			ip := netip.AddrFrom4([4]byte{10, 128, byte(i >> 8), byte(i)})
+			list = append(list, Assignment{
+				Pod:     Pod{"shop", "web-7d9f8b6c5d-x2x4k", "6f1c2e7a-0b5e-4a53-9a3e-0d4a1c9d7f11", ip},
+				Service: "shop/web", EgressIP: egressIP, Ports: kernel.Ports{First: 39936, Last: 40447}, Node: "node-a", Since: since,
+			})
+		}
+		return list
+	}
+	tests := []struct {
+		pods        int
+		told, since bool
+	}{{1, true, true}, {410, true, true}, {470, true, false}, {520, false, false}}
+	for _, tt := range tests {
+		text := FormatAssigned(list(tt.pods))
+		if told := text != TooManyAssigned; told != tt.told || len(text) > mostAssigned {
+			t.Errorf("%d pods: %d bytes: %.100s", tt.pods, len(text), text)
+		}
+		if !tt.told {
+			continue
+		}
+		read, err := ParseAssigned("node-a", text)
+		want := list(tt.pods)
+		for i := range want {
+			want[i].Since = time.Time{}
+			if tt.since {
+				want[i].Since = time.Date(2026, 11, 27, 8, 0, 0, 0, time.UTC)
+			}
+		}
+		if diff := cmp.Diff(want, read, cmpopts.EquateComparable(netip.Addr{})); err != nil || diff != "" {
+			t.Errorf("%d pods: %v (-want +got):\n%s", tt.pods, err, diff)
+		}
+		if blocks, err := ParseBlocks(text); err != nil || len(blocks) != tt.pods {
+			t.Errorf("%d pods: %d blocks, %v", tt.pods, len(blocks), err)
+		}
+	}
+	if with := FormatAssigned(list(1)); !strings.Contains(with, `"since":"2026-11-27T08:00:00Z"`) || strings.Contains(WithoutNames(with), "since") {
+		t.Errorf("%s, for nodes %s", with, WithoutNames(with))
+	}
+	earlier := `[{"pod":{"namespace":"shop","name":"web-0","uid":"u1","ip":"10.128.0.5"},"service":"shop/web","egressIP":"203.0.113.10","ports":{"first":1024,"last":1535},"node":"node-a"}]`
+	if read, err := ParseAssigned("node-a", earlier); err != nil || len(read) != 1 || !read[0].Since.IsZero() || read[0].Node != "node-a" {
+		t.Errorf("of an earlier version: %+v, %v", read, err)
 	}
 }
 

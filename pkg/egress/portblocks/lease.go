@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,20 +102,33 @@ func (w Write) patch() ([]byte, error) {
 	}})
 }
 
-// FormatAssigned returns assignments as AssignedAnnotation has them.
+// FormatAssigned returns assignments as AssignedAnnotation has them: with since as far as it is known, or without if it would be
+// too long. If it is too long also then, it is [TooManyAssigned].
 func FormatAssigned(assignments []Assignment) string {
-	type assigned struct { // without since
+	for _, withSince := range []bool{true, false} {
+		if text := formatAssigned(assignments, withSince); len(text) <= mostAssigned {
+			return text
+		}
+	}
+	return TooManyAssigned
+}
+
+func formatAssigned(assignments []Assignment, withSince bool) string {
+	type assigned struct { // without node: nodes of earlier versions need none either
 		Pod      Pod          `json:"pod"`
 		Service  string       `json:"service"`
 		EgressIP netip.Addr   `json:"egressIP"`
 		Ports    kernel.Ports `json:"ports"`
 		Shared   bool         `json:"shared,omitempty"`
 		Second   bool         `json:"second,omitempty"`
-		Node     string       `json:"node"`
+		Since    time.Time    `json:"since,omitzero"`
 	}
 	list := make([]assigned, len(assignments))
 	for i, a := range assignments {
-		list[i] = assigned{a.Pod, a.Service, a.EgressIP, a.Ports, a.Shared, a.Second, a.Node}
+		list[i] = assigned{Pod: a.Pod, Service: a.Service, EgressIP: a.EgressIP, Ports: a.Ports, Shared: a.Shared, Second: a.Second}
+		if withSince {
+			list[i].Since = a.Since.UTC().Truncate(time.Second)
+		}
 	}
 	text, _ := json.Marshal(list) // all of it has a form in JSON
 	return string(text)

@@ -91,7 +91,8 @@ func blocksOf(size int) func(yield func(kernel.Ports) bool) {
 	}
 }
 
-// Unlisted is what no list of the pods that share has.
+// Unlisted is what neither journals nor the Leases of nodes have of the pods that share. The node of such a pod lists it as long as it
+// runs.
 const Unlisted = "pods that have started without the CNI plugin share these ports, too, and nobody writes down which"
 
 // units are the smallest blocks of all ports, in order.

@@ -41,8 +41,8 @@ type Snapshot struct {
 	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
-	// PortBlocks are the source ports that this node's pods have of their egress IPs, and PortMap the blocks of other nodes' pods of which
-	// this node has the egress IP, or may have it.
+	// PortBlocks are the source ports that this node's pods have of their egress IPs; of pods that started without the CNI plugin, which
+	// share, UID and Since are not known. PortMap has the blocks of other nodes' pods of which this node has the egress IP, or may have it.
 	PortBlocks []portblocks.Assignment `json:"portBlocks,omitempty"`
 	PortMap    []kernel.Block          `json:"portMap,omitempty"`
 

@@ -1,0 +1,44 @@
+package egress
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+)
+
+// unattached returns the bound pods of this node of which the CNI plugin has told nothing: they started without it, and share ports. Each
+// address is an attachment, sorted. They have no UID and no time, which EndpointSlices do not tell, so neither the journal nor the node's
+// Lease has them. The lock must be held.
+func (s *sourcePorts) unattached() (pods []attachments.Attachment) {
+	if s.size == 0 {
+		return nil
+	}
+	var addrs []netip.Addr
+	for _, family := range cluster.Families {
+		for addr, home := range s.homesOf(family) {
+			if home == s.node {
+				addrs = append(addrs, addr)
+			}
+		}
+	}
+	attached := cluster.AddressSet{} // after the homes: the plugin tells of a pod before anything is bound by that
+	attached.Add(s.state.AttachedAddresses())
+	addrs = slices.DeleteFunc(addrs, func(addr netip.Addr) bool { return attached[addr] })
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	for _, addr := range addrs {
+		bindings := s.state.BindingsOf(addr)
+		if len(bindings) == 0 {
+			continue // since a moment
+		}
+		pod := s.state.PodOf(bindings[0].Service, addr)
+		pods = append(pods, attachments.Attachment{
+			Pod: attachments.Pod{Namespace: pod.Namespace, Name: pod.Name}, IPs: []netip.Addr{addr},
+			Ports: portsFor(nil, bindings, portblocks.Given{}, time.Time{}), BlockSize: s.sizeFor(bindings),
+		})
+	}
+	return pods
+}
