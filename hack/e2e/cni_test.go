@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -290,7 +291,7 @@ func (r *cniRuntime) knownBy(s *sandbox, by string) error {
 				row = strings.Fields(line)
 			}
 		}
-		if len(row) == 0 || row[len(row)-1] != by {
+		if !slices.Contains(row, by) {
 			return fmt.Errorf("%s is not known by %s:\n%s%s", ip, by, rows, errs)
 		}
 		text, errs, _ := r.on.Openshift("egress", "explain", ip.String(), "--socket="+r.on.Socket())
