@@ -158,6 +158,7 @@ func New(ctx context.Context, config Config) *Extension {
 	})
 	e.balancer = newBalancer(e)
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
+	register() // what is counted before counts for nothing
 	switch {
 	case e.sourcePorts == nil || config.PortBlocks == 0:
 		e.attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
