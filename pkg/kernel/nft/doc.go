@@ -23,6 +23,6 @@
 //
 // A rule has a mark in its user data, by which it is known again: as [Spec.Commented] makes it, its comment with a hash of its expressions.
 // Whether these are still what they were is not looked at: nobody can change them without the mark. nft reads its own listing as the same
-// expressions, and where it does not, it does not keep the mark. If something else is not as it was written, such as a base chain or the table's flags, the whole table is
-// written anew. Its counters go on from where they were.
+// expressions, and where it does not, it does not keep the mark. If something else is not as it was written, such as a base chain or the
+// table's flags, the whole table is written anew. Its counters go on from where they were.
 package nft

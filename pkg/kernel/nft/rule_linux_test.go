@@ -16,15 +16,7 @@ import (
 // TestRule_AsNftReads: nft makes the same expressions of the words that rules use. It cannot be asked about a map's value in an element, whose
 // types it knows by no names: what package conntrack notes shows that.
 func TestRule_AsNftReads(t *testing.T) {
-	l, err := lab.New(t.Context(), lab.Config{Nodes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := newLab(t)
 	for name, s := range map[string]Spec{
 		"ip": {Name: "words", Family: kernel.IPv4}, "ip6": {Name: "words", Family: kernel.IPv6}, "netdev": {Name: "words", Family: kernel.IPv4, Ingress: true},
 	} {
@@ -64,6 +56,20 @@ func TestRule_AsNftReads(t *testing.T) {
 			}
 		})
 	}
+}
+
+func newLab(t *testing.T) *lab.Lab {
+	t.Helper()
+	l, err := lab.New(t.Context(), lab.Config{Nodes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
 }
 
 var addressType = map[kernel.Family]string{kernel.IPv4: "ipv4_addr", kernel.IPv6: "ipv6_addr"}
@@ -179,15 +185,7 @@ var netdevTexts = []string{
 
 // TestRule_SourceNATByMap: nft prints the rule as its text is. What it makes of that is not taken for the rule.
 func TestRule_SourceNATByMap(t *testing.T) {
-	l, err := lab.New(t.Context(), lab.Config{Nodes: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := l.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	l := newLab(t)
 	for name, family := range map[string]kernel.Family{"ip": kernel.IPv4, "ip6": kernel.IPv6} {
 		s := Spec{Name: "words", Family: family}
 		rule := s.Commented("gives ports", "meta l4proto tcp meta mark & 0x0000007e == 0x00000002 meta mark set meta mark & 0xffffff81 snat IP to IP saddr . meta l4proto map @blocks")

@@ -2,7 +2,6 @@ package nft
 
 import (
 	"encoding/binary"
-	"fmt"
 	"iter"
 	"net/netip"
 	"slices"
@@ -11,6 +10,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/version"
+	utilkernel "k8s.io/kubernetes/pkg/util/kernel"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -70,13 +71,8 @@ func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 // nftPrintsIntervals tells whether nft may be told that a map's values are intervals. Versions before 0.9.9, as they come with kernels before
 // Linux 5.11, abort when they list one: then nft prints their first addresses and ports alone, and not what the rule does that asks the map.
 var nftPrintsIntervals = sync.OnceValue(func() bool {
-	var name unix.Utsname
-	var major, minor int
-	if err := unix.Uname(&name); err != nil {
-		return false
-	}
-	_, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
-	return err == nil && (major > 5 || major == 5 && minor > 10)
+	running, err := utilkernel.GetVersion()
+	return err == nil && running.AtLeast(version.MajorMinor(5, 11))
 })
 
 // messages returns elements as the kernel has them, as many at a time as a message takes. What it

@@ -632,6 +632,11 @@ func TestBlocks_TableFollows(t *testing.T) {
 					}
 				}
 			}
+			check := c.lab.Outside().Command(t.Context(), "nft", "-c", "-f", "-") // where there is no table
+			check.Stdin = strings.NewReader(textOf(t, n.config(), d))
+			if out, err := check.CombinedOutput(); err != nil {
+				t.Errorf("step %d: nft does not read the table's text: %v: %s", step, err, out)
+			}
 			if step == 1 {
 				n.nft("delete element %s inward { %s . 1024-1535 : %s }", n.name(), c.egressIP, pod)
 				if differences := n.read(); len(differences) != 1 || !n.write(d) || n.read() != nil {
