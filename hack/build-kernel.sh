@@ -44,7 +44,7 @@ if [[ "$(cat "${dir}/made" 2>/dev/null)" != "${pins}" ]]; then
   fi
   cp "${dir}"/root/boot/vmlinuz-* "${dir}/vmlinuz"
   cp "${dir}"/root/boot/initrd.img-* "${dir}/initrd"
-  mke2fs -q -t ext4 -L root -d "${dir}/root" "${dir}/disk" 4G
+  mke2fs -q -t ext4 -L root -d "${dir}/root" "${dir}/disk" 4G >&2
   rm -r "${dir}/root"
   echo "${pins}" >"${dir}/made"
 fi
