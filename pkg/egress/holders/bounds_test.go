@@ -2,6 +2,7 @@ package holders
 
 import (
 	"encoding/binary"
+	"errors"
 	"maps"
 	"net/netip"
 	"runtime"
@@ -82,4 +83,19 @@ func inUse() int {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int(stats.HeapAlloc)
+}
+
+// TestDatagram_SignedButTooShort: what is signed as it should be, and is empty, or ends within its header, cannot be read.
+func TestDatagram_SignedButTooShort(t *testing.T) {
+	whole := datagram{kind: statement, node: "node-a", session: 1, sequence: 1, revision: 1, parts: 1}.encode(ours)
+	for length := range fixedLength {
+		if d, err := decode(ours.sign(whole[:length:length]), ours); err == nil {
+			t.Errorf("%d bytes are read as %+v", length, d)
+		}
+	}
+	for _, b := range [][]byte{nil, {}, signature(ours[0], nil), ours.sign(nil), make([]byte, fixedLength)} {
+		if d, err := decode(b, ours); !errors.Is(err, errUnreadable) {
+			t.Errorf("%d bytes are read as %+v, %v", len(b), d, err)
+		}
+	}
 }
