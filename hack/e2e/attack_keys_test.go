@@ -156,8 +156,11 @@ func (w *world) lies(host *lab.Host, l liar) (end func(), pid int) {
 // counted is a node's counter of direct announcements with a result.
 func (w *world) counted(m *member, result string) float64 {
 	w.Helper()
-	got, err := w.get(m.Host, metricsAt, "/metrics")
-	w.must(err)
+	var got answer
+	w.eventually(func() (err error) { // a node that has just started serves no metrics yet
+		got, err = w.get(m.Host, metricsAt, "/metrics")
+		return err
+	})
 	return metric(w.T, got.body, fmt.Sprintf(`egress_snat_announcements_total{result=%q}`, result))
 }
 
@@ -231,9 +234,9 @@ func TestAttack_BoundPortWhileNodeIsAway(t *testing.T) {
 }
 
 // TestAttack_EndlessStatement: a node that has the key, and says that it has ten million addresses, in as many parts as can be numbered,
-// costs the others neither memory nor time; and neither does one that says no more than it may.
+// costs the others neither memory nor time; and neither does one that says no more than it may. What is kept of that is counted in
+// TestAttack_UnclaimedAddressesAreBounded of pkg/egress/holders.
 func TestAttack_EndlessStatement(t *testing.T) {
-	belongsTo(t, usual)
 	w := newSteeredWorld(t, settings{families: families[:1]}, nil)
 	victim, traitor := w.members[1], w.members[2]
 	traitor.Kill()
@@ -241,7 +244,7 @@ func TestAttack_EndlessStatement(t *testing.T) {
 		Bind: netip.AddrPortFrom(w.nodeAddress(traitor), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(w.nodeAddress(victim), lab.AnnouncePort)},
 		Nodes: []string{traitor.Name}, Key: w.sharedKey(),
 	}
-	before := w.memory(victim)
+	before := w.peakMemory(victim)
 	for _, test := range []struct {
 		parts  int
 		result string
@@ -258,8 +261,9 @@ func TestAttack_EndlessStatement(t *testing.T) {
 		})
 		w.knownBy("both", victim)
 		end()
-		if grown := w.memory(victim) - before; grown > 64<<20 {
-			t.Errorf("%d parts: %s has grown by %d MiB", test.parts, victim.Name, grown>>20)
+		grown := w.peakMemory(victim) - before
+		if t.Logf("%d parts: %s has grown by %d MiB at most", test.parts, victim.Name, grown>>20); grown > mostGrown {
+			t.Errorf("want %d MiB at most", mostGrown>>20)
 		}
 	}
 	began := time.Now()
@@ -269,14 +273,18 @@ func TestAttack_EndlessStatement(t *testing.T) {
 	w.clean(0)
 }
 
-var residentMemory = regexp.MustCompile(`VmRSS:\s+(\d+) kB`)
+// mostGrown is by how much a node's process may grow, in bytes, because of what another node says. Garbage is of it: the process may have
+// twice as much as it uses.
+const mostGrown = 64 << 20
 
-// memory is what a node's process has, in bytes.
-func (w *world) memory(m *member) int {
+var peakMemory = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
+
+// peakMemory is the most that a node's process has had in memory, in bytes.
+func (w *world) peakMemory(m *member) int {
 	w.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
 	w.must(err)
-	found := residentMemory.FindSubmatch(text)
+	found := peakMemory.FindSubmatch(text)
 	if found == nil {
 		w.Fatalf("no memory in %s", text)
 	}

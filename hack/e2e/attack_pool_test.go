@@ -72,7 +72,6 @@ func poolWithoutAKey(w *poolWorld) {
 // TestAttack_PoolPortIsTaken by a process that was there before the node: people are told, the others are a pool without that node, and it
 // joins them when the port is free.
 func TestAttack_PoolPortIsTaken(t *testing.T) {
-	belongsTo(t, usual)
 	inBothOuterFamilies(t, poolPortIsTaken)
 }
 

@@ -18,16 +18,22 @@ import (
 // bound pod, which runs beside it or on another node. Nothing of it leaves the cluster from the egress IP, from no node, and it is
 // counted. The bound pod is served as before.
 func TestAttack_SourceOfAnotherPod(t *testing.T) {
-	ways := map[string]settings{
-		"iptables, VXLAN":  {},
-		"nftables, direct": {nftables: true, arguments: direct},
+	ways := []struct {
+		name string
+		settings
+	}{
+		{"iptables, VXLAN, bridge", settings{}},
+		{"nftables, direct, ptp", settings{nftables: true, arguments: direct, ptp: true}},
+		{"iptables, direct, bridge", settings{arguments: direct}},
+		{"nftables, VXLAN, ptp", settings{nftables: true, ptp: true}},
+		{"nftables, direct, bridge", settings{nftables: true, arguments: direct}},
+		{"iptables, VXLAN, ptp", settings{ptp: true}},
+		{"nftables, VXLAN, bridge", settings{nftables: true}},
+		{"iptables, direct, ptp", settings{arguments: direct, ptp: true}},
 	}
-	if by(t, false, true, true) {
-		ways["iptables, direct"], ways["nftables, VXLAN"] = settings{arguments: direct}, settings{nftables: true}
-	}
-	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			w := newSteeredWorld(t, way, nil)
+	for _, way := range ways[:by(t, 2, 4, len(ways))] {
+		t.Run(way.name, func(t *testing.T) {
+			w := newSteeredWorld(t, way.settings, nil)
 			var attackers []*lab.Host
 			for i, m := range w.members {
 				attackers = append(attackers, w.runPod("shop", fmt.Sprintf("attacker-%d", i), m, nil))
@@ -35,7 +41,7 @@ func TestAttack_SourceOfAnotherPod(t *testing.T) {
 			w.atRest()
 			for _, filter := range []int{0, 1, 2} {
 				for _, m := range w.members {
-					w.run(m.Host, fmt.Sprintf("sysctl -q -w net.ipv4.conf.all.rp_filter=%d net.ipv4.conf.cni0.rp_filter=%d", filter, filter))
+					w.run(m.Host, fmt.Sprintf("sysctl -q -w net.ipv4.conf.all.rp_filter=%d", filter))
 				}
 				w.scenario(fmt.Sprintf("rp_filter %d", filter), func() { w.forgeSources(attackers) })
 			}
@@ -189,36 +195,80 @@ func checksum(bytes []byte) uint16 {
 // TestAttack_AddressOfAnotherPod: a pod that may change its addresses (CAP_NET_ADMIN) takes that of a bound pod, beside its own and
 // in its place. It does not leave from the egress IP, the node says who it is, and a restart of the node's process changes nothing.
 func TestAttack_AddressOfAnotherPod(t *testing.T) {
-	belongsTo(t, usual)
-	w := newSteeredWorld(t, settings{}, nil)
-	victim, node := w.pods[0], w.members[0]
-	attacker := w.runPod("shop", "attacker", node, nil)
-	w.atRest()
-	for _, take := range []struct {
-		address  netip.Addr
-		commands []string
+	ways := []struct {
+		name string
+		settings
+		steal []theft
 	}{
-		{victim.V4, []string{"ip addr add %s/32 dev eth0"}},
-		{victim.V4, []string{"ip -4 addr flush dev eth0", "ip addr add %s/24 dev eth0", "ip route replace default via 10.128.0.1"}},
-		{victim.V6, []string{"ip addr add %s/128 dev eth0 nodad"}},
-		{victim.V6, []string{"ip -6 addr flush dev eth0 scope global", "ip addr add %s/64 dev eth0 nodad", "ip route replace default via fd00:10:128::1"}},
-	} {
-		for _, command := range take.commands {
-			w.run(attacker, strings.ReplaceAll(command, "%s", take.address.String()))
-		}
-		w.forgeSources([]*lab.Host{attacker})
-		w.eventually(func() error {
-			out, errs, _ := node.Openshift("egress", "verify", "--socket="+node.Socket())
-			if !strings.Contains(out, take.address.String()+" is behind") {
-				return fmt.Errorf("verify does not tell of it: %s%s", out, errs)
-			}
-			return nil
-		})
-		w.eventTold("PodAddressClaimedTwice", take.address.String())
-		node.Stop()
-		node.Start()
-		node.Ready()
-		w.forgeSources([]*lab.Host{attacker})
+		{"bridge", settings{}, bridgeThefts},
+		{"ptp", settings{nftables: true, ptp: true}, pointToPointThefts},
 	}
-	w.answered()
+	for _, way := range ways[:by(t, 1, len(ways), len(ways))] {
+		t.Run(way.name, func(t *testing.T) {
+			w := newSteeredWorld(t, way.settings, nil)
+			attacker := w.runPod("shop", "attacker", w.members[0], nil)
+			w.atRest()
+			for _, steal := range way.steal {
+				if wanted(t) >= steal.share {
+					w.scenario(steal.name, func() { w.stealAddress(attacker, w.pods[0], steal) })
+				}
+			}
+			// On a bridge, both pods answer for the address, and the node remembers the one that was faster.
+			w.run(attacker, "ip link set eth0 down")
+			w.run(w.members[0].Host, "ip neigh flush all")
+			w.answered()
+		})
+	}
+}
+
+// theft is how a pod takes the address of another one, %s.
+type theft struct {
+	name     string
+	share    share // of the tests
+	v6       bool
+	commands []string
+}
+
+var bridgeThefts = []theft{
+	{"IPv4 beside its own", usual, false, []string{"ip addr add %s/32 dev eth0"}},
+	{"IPv4 in its place", inCI, false, []string{"ip -4 addr flush dev eth0", "ip addr add %s/24 dev eth0", "ip route replace default via 10.128.0.1"}},
+	{"IPv6 beside its own", inCI, true, []string{"ip addr add %s/128 dev eth0 nodad"}},
+	{"IPv6 in its place", usual, true, []string{"ip -6 addr flush dev eth0 scope global", "ip addr add %s/64 dev eth0 nodad", "ip route replace default via fd00:10:128::1"}},
+}
+
+var pointToPointThefts = []theft{
+	{"IPv4 beside its own", usual, false, []string{"ip addr add %s/32 dev eth0"}},
+	{"IPv4 in its place", usual, false, []string{
+		"ip -4 addr flush dev eth0", "ip addr add %s/32 dev eth0", "ip route replace 10.128.0.1/32 dev eth0", "ip route replace default via 10.128.0.1",
+	}},
+	{"IPv6 beside its own", usual, true, []string{"ip addr add %s/128 dev eth0 nodad"}},
+	{"IPv6 in its place", usual, true, []string{
+		"ip -6 addr flush dev eth0 scope global", "ip addr add %s/128 dev eth0 nodad",
+		"ip route replace fd00:10:128::1/128 dev eth0", "ip route replace default via fd00:10:128::1",
+	}},
+}
+
+// stealAddress has a pod on the first node take the address of a bound one there, and send with it.
+func (w *steeredWorld) stealAddress(attacker, victim *lab.Host, steal theft) {
+	w.Helper()
+	node, address := w.members[0], victim.V4
+	if steal.v6 {
+		address = victim.V6
+	}
+	for _, command := range steal.commands {
+		w.run(attacker, strings.ReplaceAll(command, "%s", address.String()))
+	}
+	w.forgeSources([]*lab.Host{attacker})
+	w.eventually(func() error {
+		out, errs, _ := node.Openshift("egress", "verify", "--socket="+node.Socket())
+		if !strings.Contains(out, address.String()+" is behind") {
+			return fmt.Errorf("verify does not tell of it: %s%s", out, errs)
+		}
+		return nil
+	})
+	w.eventTold("PodAddressClaimedTwice", address.String())
+	node.Stop()
+	node.Start()
+	node.Ready()
+	w.forgeSources([]*lab.Host{attacker})
 }

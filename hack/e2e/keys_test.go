@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 // keysSecret is where nodes share the keys by which they know each other.
@@ -241,4 +245,86 @@ func TestKeys_MissingRight(t *testing.T) {
 		w.knownBy("lease", m)
 	})
 	w.clean(1)
+}
+
+// TestKeys_Rotation: the keys are replaced as nodes do it, a step at a time, while pods send: a second one is added, the two change
+// places, the first one is dropped. With each of them all nodes hear each other, no announcement is refused, a process that starts anew is
+// heard as well, and no address moves. In the end nobody believes what is signed with the former key.
+func TestKeys_Rotation(t *testing.T) {
+	belongsTo(t, long)
+	w := newPoolWorld(t, 3)
+	w.complete()
+	former, next := w.kept(), strings.Repeat("5a", 32)+"\n"
+	noneRefused := func() {
+		for _, m := range w.members {
+			if n := w.counted(m, "unauthenticated"); n > 0 {
+				w.Errorf("%s has refused %v announcements", m.Name, n)
+			}
+		}
+	}
+	traffic := w.crowd(50)
+	w.unmoved("the keys are rotated", func() {
+		for _, now := range []struct{ step, keys string }{{"adding", former + next}, {"dropping", next + former}, {"steady", next}} {
+			w.scenario(now.step, func() {
+				w.writeKeys(now.keys, now.step)
+				w.hearEachOther()
+				w.complete()
+				noneRefused()
+				w.members[2].Stop()
+				w.members[2].Start()
+				w.members[2].Ready()
+				w.hearEachOther()
+				w.complete()
+				noneRefused()
+			})
+		}
+	})
+	w.undisturbed(traffic)
+	victim, traitor := w.members[1], w.members[2]
+	traitor.Kill()
+	w.lies(traitor.Host, liar{
+		Bind: netip.AddrPortFrom(w.nodeAddress(traitor), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(w.nodeAddress(victim), lab.AnnouncePort)},
+		Nodes: []string{traitor.Name}, Addresses: addrs(w.egressIPs), Parts: 1, Key: []byte(strings.TrimSpace(former)),
+	})
+	w.eventually(func() error {
+		if n := w.counted(victim, "unauthenticated"); n < 10 {
+			return fmt.Errorf("%s has refused %v announcements that are signed with the former key", victim.Name, n)
+		}
+		return nil
+	})
+}
+
+// writeKeys writes keys and a step of their rotation into the Secret, and waits until all nodes keep them, and no others.
+func (w *world) writeKeys(keys, step string) {
+	w.Helper()
+	patch, err := json.Marshal(map[string]any{"stringData": map[string]string{"keys": keys, "step": step, "changed": time.Now().UTC().Format(time.RFC3339)}})
+	w.must(err)
+	_, err = w.Client().CoreV1().Secrets(leaseNamespace).Patch(w.Context(), keysSecret, types.MergePatchType, patch, metav1.PatchOptions{})
+	w.must(err)
+	w.eventually(func() error {
+		for _, m := range w.members {
+			text, err := os.ReadFile(keptKeys(m))
+			if lines := strings.Count(keys, "\n"); err != nil || !strings.HasPrefix(string(text), keys) || strings.Count(string(text), "\n") != lines+1 {
+				return fmt.Errorf("%s does not keep the %d keys of the Secret, %w", m.Name, lines, err)
+			}
+		}
+		return nil
+	})
+}
+
+// hearEachOther waits until each node has believed a few announcements from now on, of the others, who say something every 9 s.
+func (w *world) hearEachOther() {
+	w.Helper()
+	before := map[*member]float64{}
+	for _, m := range w.members {
+		before[m] = w.counted(m, "accepted")
+	}
+	w.eventually(func() error {
+		for _, m := range w.members {
+			if heard := w.counted(m, "accepted") - before[m]; heard < float64(len(w.members)) {
+				return fmt.Errorf("%s has believed %v announcements", m.Name, heard)
+			}
+		}
+		return nil
+	})
 }

@@ -75,6 +75,8 @@ type settings struct {
 	// onLAN: external IPs may be of the nodes' own network, where a node says by ARP that it has one; and there is a
 	// host behind a router.
 	onLAN bool
+	// ptp is the CNI plugin that makes the pods' network, without a bridge.
+	ptp bool
 	// flannel makes the pods' network between nodes, and masquerades; the test starts it.
 	flannel bool
 }
@@ -109,10 +111,13 @@ func newIdleWorld(t *testing.T, s settings) *world {
 	if len(s.families) == 0 {
 		s.families = families
 	}
+	if missing := lab.MissingPlugins(); s.ptp && missing != "" {
+		lab.Lacks(t, "%s", missing)
+	}
 	v4, v6 := slices.Contains(s.families, v1.IPv4Protocol), slices.Contains(s.families, v1.IPv6Protocol)
 	l := lab.ForTest(t, lab.Config{
 		Nodes: s.nodes, Control: true, IPv6: v6, IPv6Only: !v4, Masquerade: !s.flannel, Apart: s.flannel, Backend: s.backend,
-		AnswersByARP: s.onLAN, Far: s.onLAN,
+		AnswersByARP: s.onLAN, Far: s.onLAN, PointToPoint: s.ptp,
 	})
 	w := &world{T: t, Lab: l, ControlPlane: cluster.ForTest(t, cluster.Config{Host: l.Control(), Kubelets: s.kubelets, APIServer: s.apiServer()}), families: s.families}
 	w.must(w.Apply(t.Context(), "../../images/node/rbac.yaml"))

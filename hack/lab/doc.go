@@ -46,6 +46,13 @@
 //
 //	lan0 --- .253 ::253  PREFIX-router  198.18.0.1  2001:db8:0:3::1 --- .2 ::2  PREFIX-far
 //
+// With Config.PointToPoint there is no cni0. Each pod has an interface of its own on its node, with the gateway's addresses, and the
+// node has a route to each pod:
+//
+//	vethXXXX   10.128.0.1/32, fd00:10:128::1/128   10.128.0.11/32 and fd00:10:128::11/128 are routed to it
+//	   |
+//	 eth0      10.128.0.11/24, fd00:10:128::11/64  (pod-1)
+//
 // The cluster CIDRs are [ClusterV4] and [ClusterV6]; the external IPs live in
 // 203.0.113.0/24, 198.51.100.0/24 and 2001:db8:113::/48 and belong to nobody
 // until [Lab.AddAddr] or a proxy on a node gives them a meaning.

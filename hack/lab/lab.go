@@ -49,6 +49,9 @@ type Config struct {
 	// Masquerade adds what a CNI plugin adds: whatever leaves the cluster CIDR
 	// leaves it as the node.
 	Masquerade bool
+	// PointToPoint has the CNI plugin ptp make the pods' networks: each pod has an interface of its own on the node and a route to it,
+	// and there is no bridge. See [MissingPlugins].
+	PointToPoint bool
 	// Apart leaves out the routes of nodes to the pods of other nodes: somebody else makes that network.
 	Apart bool
 }

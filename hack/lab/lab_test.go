@@ -129,6 +129,48 @@ func TestLab_WhoPodsAreSeenAs(t *testing.T) {
 	})
 }
 
+// TestLab_PointToPoint: pods without a bridge reach those beside them, those of other nodes and the host outside; so does one
+// that comes in the place of another.
+func TestLab_PointToPoint(t *testing.T) {
+	if missing := MissingPlugins(); missing != "" {
+		Lacks(t, "%s", missing)
+	}
+	l := ForTest(t, Config{Nodes: 2, Pods: 3, IPv6: true, PointToPoint: true})
+	serveAll(t, l.Outside())
+	for i := 1; i <= 3; i++ {
+		serveAll(t, l.Pod(i))
+	}
+	reaches := func(pod *Host) {
+		t.Helper()
+		for _, n := range networks {
+			for _, to := range []*Host{l.Pod(2), l.Pod(3), l.Outside()} {
+				if got, want := ask(t, pod, n.name, to.address(n.name)), pod.address(n.name); got != want {
+					t.Errorf("%s to %s: seen as %s, want %s", n.name, to.Name, got, want)
+				}
+			}
+		}
+	}
+	reaches(l.Pod(1))
+	if out, err := l.Node().Run(t.Context(), "ip", "link", "show", "type", "bridge"); err != nil || out != "" {
+		t.Errorf("the node has a bridge: %s, %v", out, err)
+	}
+	if err := l.SetLink(l.Pod(1), false); err == nil {
+		t.Error("a pod can be cut off, and its node loses the routes to it")
+	}
+	before := l.Pod(1).V4
+	if err := l.RemovePod(l.Pod(1)); err != nil {
+		t.Fatal(err)
+	}
+	pod, err := l.AddPod()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod.V4 != before {
+		t.Errorf("the next pod has %s, want %s", pod.V4, before)
+	}
+	reaches(pod)
+}
+
 func TestLab_SNATRuleChangesTheSource(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: true})

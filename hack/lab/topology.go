@@ -170,8 +170,11 @@ func (l *Lab) join(ctx context.Context, h *Host, name string, number int) error 
 	return l.defaultRoutes(h, lan, outsideNumber)
 }
 
-// addPodNetwork makes what a CNI plugin makes on the node.
+// addPodNetwork makes what a CNI plugin makes on the node before there are pods.
 func (l *Lab) addPodNetwork(node *Host) error {
+	if l.cfg.PointToPoint {
+		return nil
+	}
 	v4, v6 := podNet(node.index).host(gatewayNumber)
 	if err := node.addBridge("cni0", hardwareAddr(v4)); err != nil {
 		return err
@@ -291,6 +294,9 @@ func (l *Lab) startPod(ctx context.Context, h *Host) error {
 		return err
 	}
 	net := podNet(h.Node.index)
+	if l.cfg.PointToPoint {
+		return l.connect(ctx, h, net)
+	}
 	if err := l.plug(ctx, h, "cni0", net, h.number); err != nil {
 		return err
 	}
@@ -299,16 +305,21 @@ func (l *Lab) startPod(ctx context.Context, h *Host) error {
 
 // number gives a host its addresses.
 func (l *Lab) number(h *Host, dev string, n network, number int) error {
-	v4, v6 := n.host(number)
+	prefixes := l.families(n.host(number))
+	h.note(dev, prefixes)
+	return h.addAddrs(dev, prefixes)
+}
+
+// note has a host know its addresses, and the interface that has them.
+func (h *Host) note(dev string, prefixes []netip.Prefix) {
 	h.dev = dev
-	for _, p := range l.families(v4, v6) {
+	for _, p := range prefixes {
 		if p.Addr().Is4() {
 			h.V4 = p.Addr()
 		} else {
 			h.V6 = p.Addr()
 		}
 	}
-	return h.addAddrs(dev, l.families(v4, v6))
 }
 
 func (l *Lab) defaultRoutes(h *Host, n network, gateway int) error {
@@ -380,10 +391,13 @@ func (l *Lab) plug(ctx context.Context, h *Host, bridge string, n network, numbe
 // SetLink cuts a node, a pod or the control host off from its bridge (up false) or
 // connects it again, which it awaits. The host keeps its addresses and routes: its
 // interface loses the carrier and no more. A pod is cut off from everybody, a node
-// from everybody but its own pods.
+// from everybody but its own pods. With Config.PointToPoint pods cannot be cut off: their node would lose its routes to them.
 func (l *Lab) SetLink(h *Host, up bool) error {
 	if h.lab != l || h.uplink.host == nil {
 		return fmt.Errorf("lab: %s has no link of lab %s", h.Name, l.cfg.Prefix)
+	}
+	if h.Node != nil && l.cfg.PointToPoint {
+		return fmt.Errorf("lab: %s is not on a bridge", h.Name)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

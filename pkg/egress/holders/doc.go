@@ -68,8 +68,11 @@
 //     as many as those that it believes: it has not their keys, or half of the nodes have others. Whoever forges the addresses of
 //     nodes that say nothing can have it say that.
 //   - A statement has 64 parts at most, which are some thousand addresses. A node that has more announces none of them directly,
-//     because a part of them would say that it has not the rest, and says so. What no Service claims is kept in the statement
-//     alone, and counts for nothing until one does.
+//     because a part of them would say that it has not the rest, and says so.
+//   - What no Service claims is kept in the statement alone, and counts for nothing until one does. It is not dropped when it comes: a
+//     Service may claim it a moment later, and its node repeats the revision, not the addresses. And whoever gets the address
+//     needs an epoch above those that others announce already. So of each Node there are two statements at most, of 12,000 addresses and a
+//     megabyte each: the last direct one, and its Lease, whose annotations have 256 KiB at most in the API server.
 //   - Epochs and revisions have an upper bound, far beyond what moves can lead to. Nothing above is read or said. Whoever
 //     announces an epoch at the bound does not keep the address for good: the next holder gets the same one, and counts.
 //   - Whoever may write the Leases can set any revision. From half of the bound on, that of a Lease says nothing of what is

@@ -275,6 +275,10 @@ func TestAttack_StateIsBounded(t *testing.T) {
 		m.Next(Heard{State{Name: "b", Run: 1, Version: version, Held: held}}, moment(0))
 		m.Next(Reminded{State{Name: "c", Run: 1, Version: version, Held: held, Part: true}}, moment(0))
 	}
+	if p := m.peers["b"]; len(p.left) > 0 || len(p.state.Held) != 1000 {
+		t.Errorf("of a node that always says other addresses, %d are known that it has no more, and %d that it has; want none of those that no Service claims, and the last 1000",
+			len(p.left), len(p.state.Held))
+	}
 	if p := m.peers["c"]; len(m.epochs) > 1 || len(p.state.Held) > mostAddresses {
 		t.Errorf("epochs of %d addresses are known, and %d of a node that says parts; want those that Services claim, and %d at most", len(m.epochs), len(p.state.Held), mostAddresses)
 	}

@@ -74,7 +74,8 @@
 //   - What of a message memberlist may read is checked (guard.go): flat and complete, of the versions that members speak, and
 //     from whom it says that it is. Else a small message would cost any amount of memory.
 //   - A state has a size, and numbers of addresses and subnets, that are checked before it counts. Epochs are kept of addresses
-//     that Services claim, and of no others.
+//     that Services claim, and of no others. The addresses of a node's last state are kept, 2,048 at most: a Service may claim one
+//     a moment later, and of the same state nothing is taken a second time.
 //   - Of what a node says the newest alone waits to be dealt with, and a node that says that it has an address of another one has that
 //     one tell the network otherwise every 50 ms at most.
 //

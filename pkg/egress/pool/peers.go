@@ -170,7 +170,7 @@ func (e Heard) apply(m *Member, now time.Time) []Action {
 	if known && !e.State.newer(p.state) {
 		return nil
 	}
-	p.note(e.State, now)
+	p.note(e.State, m.concerns, now)
 	m.noteEpochs(e.State.Held)
 	p.rival = true
 	return nil
@@ -233,8 +233,15 @@ func (m *Member) noteEpochs(epochs map[netip.Addr]uint64) {
 	}
 }
 
-// note takes a new state.
-func (p *peer) note(s State, now time.Time) {
+// concerns tells whether this member has an address, or the pool is to hold it.
+func (m *Member) concerns(ip netip.Addr) bool {
+	_, held := m.held[ip]
+	return held || m.wanted[ip]
+}
+
+// note takes a new state. That a member does not have an address any more is kept of what concerns this one: it may be said of a whole
+// network.
+func (p *peer) note(s State, concerns func(netip.Addr) bool, now time.Time) {
 	claimed := make(map[netip.Addr]time.Time, len(s.Claims))
 	for ip := range s.Claims {
 		claimed[ip] = now
@@ -249,7 +256,7 @@ func (p *peer) note(s State, now time.Time) {
 		}
 	}
 	for ip := range p.state.Held {
-		if _, has := s.Held[ip]; !has {
+		if _, has := s.Held[ip]; !has && concerns(ip) {
 			left[ip] = now
 		}
 	}

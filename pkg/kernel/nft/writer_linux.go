@@ -381,8 +381,17 @@ func (w *Writer) Try(ctx context.Context, want State) error {
 			return err
 		}
 		c.DelTable(w.table)
-		return c.Flush()
+		return firstRefusal(c.Flush())
 	})
+}
+
+// firstRefusal returns the first of the errors by which the kernel refuses a transaction: what it says of later parts follows from it.
+func firstRefusal(err error) error {
+	var all interface{ Unwrap() []error }
+	if errors.As(err, &all) {
+		return all.Unwrap()[0]
+	}
+	return err
 }
 
 // Counters returns the packets that the table's counters have counted, by their names. There are none if there

@@ -558,6 +558,30 @@ func TestAvailable_ChangesNothing(t *testing.T) {
 	}
 }
 
+// TestAvailable_HookIsRefused: a kernel that has nftables, but refuses one more hook at the ingress of an interface (it takes 1,024 of all
+// tables), cannot check sources. That is found out, it leaves nothing behind, and it is over when there is room.
+func TestAvailable_HookIsRefused(t *testing.T) {
+	n := newNode(t)
+	var chains strings.Builder
+	for i := range 1024 {
+		fmt.Fprintf(&chains, "add chain netdev others c%d { type filter hook ingress device lo priority 0; }\n", i)
+	}
+	n.run(n.host, "nft add table netdev others", "nft -f "+n.file(chains.String()))
+	before := n.run(n.host, "nft list tables")
+	n.on(func() error {
+		err := Available(n.Context())
+		if !errors.Is(err, unix.E2BIG) || !strings.Contains(err.Error(), "hook at the ingress of interfaces") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("without room for a hook: %v", err)
+		}
+		return nil
+	})
+	if after := n.run(n.host, "nft list tables"); after != before {
+		t.Errorf("before %s\nafter %s", before, after)
+	}
+	n.run(n.host, "nft delete chain netdev others c0")
+	n.on(func() error { return Available(n.Context()) })
+}
+
 // pointToPoint takes the interfaces of pods from their bridge, and leads a route to each pod, as the network plugin ptp does.
 func (n *node) pointToPoint() {
 	n.Helper()
