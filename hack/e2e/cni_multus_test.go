@@ -36,10 +36,10 @@ func (r *cniRuntime) delegated(version string) {
 	r.must(err)
 	ours := r.start(list, r.create("shop", "ours", web))
 	r.firstPackets(ours, r.ips(10)...)
-	_, err = r.on.Host.Run(r.Context(), "nft", "delete", "table", "ip", "openshift-egress")
+	_, err = r.on.Host.Run(r.Context(), "nft", "delete", "table", "ip", steering.Table)
 	r.must(err)
 	r.must(r.on.Host.Do(func() error { return r.cni.CheckNetworkList(r.Context(), list, ours.conf) }))
-	_, err = r.on.Host.Run(r.Context(), "nft", "list", "table", "ip", "openshift-egress")
+	_, err = r.on.Host.Run(r.Context(), "nft", "list", "table", "ip", steering.Table)
 	r.must(err)
 
 	r.must(os.Rename(ipam, ipam+".away"))

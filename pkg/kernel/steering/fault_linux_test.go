@@ -205,9 +205,9 @@ func TestHalt_DropsWhatWasSteered(t *testing.T) {
 			source.dropped(before, unsnattedCounter)
 		}
 		source.inside(func() error {
-			standing, err := Standing(t.Context(), c.family)
-			if !slices.Equal(standing.Bindings, d.Bindings) {
-				c.Errorf("the bindings are %v, want %v", standing.Bindings, d.Bindings)
+			standing, err := Stands(t.Context(), c.family)
+			if !slices.Equal(standing.Bindings, d.Bindings) || len(standing.Given) > 0 {
+				c.Errorf("the bindings are %v, of which %v give egress IPs; want %v, and none", standing.Bindings, standing.Given, d.Bindings)
 			}
 			return err
 		})

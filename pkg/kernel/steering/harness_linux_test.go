@@ -275,7 +275,8 @@ func (n *node) write(d kernel.Desired) (changed bool) {
 func (n *node) read() (differences []string) {
 	n.c.Helper()
 	n.inside(func() (err error) {
-		differences, err = n.Read(n.c.Context())
+		read, err := n.Read(n.c.Context())
+		differences = slices.Concat(read.Table, read.Path)
 		return err
 	})
 	return differences

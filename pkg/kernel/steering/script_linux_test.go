@@ -16,7 +16,7 @@ func TestScript_MakesWhatAWriterMakes(t *testing.T) {
 		n := c.nodes[0]
 		script := func() (text string) {
 			n.inside(func() error {
-				bytes, err := Script(t.Context(), n.config(), d)
+				bytes, _, err := Script(t.Context(), n.config(), d)
 				text = string(bytes)
 				return err
 			})
@@ -69,7 +69,7 @@ func TestScript_UnknownHardwareAddress(t *testing.T) {
 				d.Steering.Senders = nil
 			}
 			n.inside(func() error {
-				text, err := Script(t.Context(), n.config(), d)
+				text, _, err := Script(t.Context(), n.config(), d)
 				if strings.Contains(string(text), line) == known {
 					c.Errorf("known: %v:\n%s", known, text)
 				}
