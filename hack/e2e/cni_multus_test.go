@@ -9,6 +9,7 @@ import (
 	"github.com/containernetworking/cni/libcni"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // TestCNI_Multus: Multus' thin plugin delegates to the list that ours is in. A DEL that fails in another plugin is repeated. CHECK finds
