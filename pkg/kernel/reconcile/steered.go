@@ -17,8 +17,8 @@ import (
 // lets a packet out that the other would not. That packets cannot be carried to other nodes is a fault, and no error: bindings of
 // addresses of this node do not depend on it.
 //
-// In the nftables back end the table of the steering has the rules, too. Then it alone is written, as soon as the node's address is known, and
-// the table of the driver is removed.
+// In the nftables back end the table of the steering has the rules, too. So it alone is written as soon as the node's address is known,
+// and the table of the driver is removed.
 type steeredDriver struct {
 	driver
 	config steering.Config

@@ -14,8 +14,8 @@ import (
 
 // Script returns the shell script that makes of this kernel what a [Writer] makes of it for d, where there is nothing of it yet:
 // first what carries marked packets, in the order in which it is added, then the table, but for what nft has no words for ([nft.Spec.Text]): with
-// port blocks, the rules that give their ports. table is that part alone. It is for readers, and for an administrator who steers by hand. It
-// changes nothing.
+// port blocks, the rules that give their ports. table is that part alone. It is for readers, and for an administrator who steers by
+// hand. It changes nothing.
 func Script(ctx context.Context, c Config, d kernel.Desired) (script, table []byte, err error) {
 	path := newPath(c)
 	state, err := path.look(ctx, nil)

@@ -16,7 +16,8 @@ type Packet struct {
 	Protocol kernel.Protocol
 }
 
-// Step is what of a rule decides about a packet's source, as nft prints it, and the element by which it gives it its egress IP, or lets it pass.
+// Step is what of a rule decides about a packet's source, as nft prints it, and the element by which the rule gives the packet its egress
+// IP, or lets it pass.
 type Step struct{ Rule, Element string }
 
 // Tracer follows packets through the table of the node from which they leave.

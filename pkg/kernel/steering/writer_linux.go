@@ -58,8 +58,8 @@ func newWriter(c Config, ways holderWays) *Writer {
 // Close gives back what the Writer has from the kernel. What it has written stays.
 func (w *Writer) Close() { w.table.Close() }
 
-// Record has the next Write or Update, and those that follow, keep bindings on record that were removed, in the same transaction and in a set that no
-// packet meets: a process that dies before it has seen to their flows leaves the next one to know of them ([Writer.Standing]).
+// Record has the next Write or Update, and those that follow, keep bindings on record that were removed: in the same transaction, and in a
+// set that no packet meets. A process that dies before it has seen to their flows leaves the next one to know of them ([Stands]).
 func (w *Writer) Record(removed []kernel.Binding) { w.removed = removed }
 
 // Standing returns what the table had when it was read or written last.
