@@ -86,23 +86,25 @@ func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
 	if err != nil {
 		return o, err
 	}
-	stands, err := d.observeSteering(ctx, &o)
+	steered, err := d.observeSteering(ctx, &o)
 	if err != nil {
 		return o, err
 	}
 	rules := o.bindings
-	o.bindings = func() []kernel.Binding { return slices.Concat(rules(), stands.All()) }
+	o.bindings = func() []kernel.Binding { return slices.Concat(rules(), steered().All()) }
 	return o, nil
 }
 
-func (d *steeredDriver) observeSteering(ctx context.Context, o *observation) (steering.Standing, error) {
+// observeSteering returns what the table of the steering has. Few looks ask for that.
+func (d *steeredDriver) observeSteering(ctx context.Context, o *observation) (func() steering.Standing, error) {
 	if d.writer == nil {
-		return steering.Stands(ctx, d.config.Family)
+		stands, err := steering.Stands(ctx, d.config.Family)
+		return func() steering.Standing { return stands }, err
 	}
 	differences, err := d.writer.Read(ctx)
 	switch {
 	case err != nil && d.oneTable:
-		return steering.Standing{}, err
+		return nil, err
 	case err != nil:
 		o.steering = []string{fmt.Sprintf("it cannot be read: %v", err)}
 	case d.oneTable:
@@ -111,7 +113,7 @@ func (d *steeredDriver) observeSteering(ctx context.Context, o *observation) (st
 	default:
 		o.steering = slices.Concat(differences.Table, differences.Path)
 	}
-	return d.writer.Standing(), nil
+	return d.writer.Standing, nil
 }
 
 func (d *steeredDriver) write(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
