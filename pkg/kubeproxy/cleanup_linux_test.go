@@ -52,7 +52,9 @@ func TestCleanupSteering_KeepsTheEgressIP(t *testing.T) {
 		}
 		return nil
 	}}, l.Pod(1))
-	inside(func(ctx context.Context) error { return errors.Join(keepBindings(ctx, kernel.IPv4), steering.Halt(ctx)) }) // and then it dies
+	inside(func(ctx context.Context) error {
+		return errors.Join(keepBindings(ctx, kernel.IPv4), steering.Halt(ctx))
+	}) // and then it dies
 	for range 2 {
 		inside(cleanupSteering)
 		inside(func(ctx context.Context) error {

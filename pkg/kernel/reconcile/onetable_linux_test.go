@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -136,8 +137,12 @@ type process struct {
 	last kernel.Desired
 }
 
-func (n *tableNode) process() *process {
-	r := New(klog.Background(), n.config())
+func (n *tableNode) process() *process { return n.processWith(NFTables) }
+
+func (n *tableNode) processWith(backend Backend) *process {
+	config := n.config()
+	config.Backend, config.Proxier = backend, backend
+	r := New(klog.Background(), config)
 	r.ProxierSynced()
 	return &process{n: n, Reconciler: r}
 }
@@ -349,6 +354,28 @@ func TestOneTable_ChangesOfOthers(t *testing.T) {
 		}
 		if o := look(); o.altered || len(o.differences) > 0 || len(o.steering) == 0 {
 			n.Errorf("the device is down: altered %v, %v, %v", o.altered, o.differences, o.steering)
+		}
+	})
+}
+
+// TestOneTable_AnotherBackEnd: flows go on from one back end to the other and back, and a process that begins with either ends those of a
+// binding that was there before it.
+func TestOneTable_AnotherBackEnd(t *testing.T) {
+	onTableNodes(t, func(n *tableNode) {
+		t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
+		stays, goes := n.binding(0), n.binding(1)
+		n.process().want(n.desired(n.self, stays, goes))
+		lives := n.flow(0, stays.EgressIP)
+		for _, backend := range []Backend{IPTables, NFTables} {
+			ends := n.flow(1, goes.EgressIP)
+			p := n.processWith(backend)
+			if result := p.want(n.desired(n.self, stays)); result.FlowsDeleted == 0 {
+				n.Errorf("%s: no flow was ended", backend)
+			}
+			n.seen(lives, stays.EgressIP)
+			n.seen(ends, n.self)
+			n.hasTables(string(backend), steering.Table)
+			p.want(n.desired(n.self, stays, goes))
 		}
 	})
 }
