@@ -16,13 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names of what the node's process writes: packages pkg/kernel/iptables and pkg/kernel/nftables, which are too large for
-// a program that starts for every pod.
+// Names of what the node's process writes: packages pkg/kernel/iptables, pkg/kernel/nftables and pkg/kernel/steering, which are too large
+// for a program that starts for every pod.
 const (
 	chainPrefix  = "-A OPENSHIFT-EGRESS-"
 	removedChain = chainPrefix + "REMOVED "
-	table        = "openshift-egress"
 )
+
+// bindingMaps are the tables and maps that have an element for each pod that is bound: with steering, and without.
+var bindingMaps = [][2]string{
+	{"openshift-egress-steering", "sources"}, {"openshift-egress-steering", "pod-sources"},
+	{"openshift-egress", "bindings"}, {"openshift-egress", "pods"},
+}
 
 // boundInKernel returns an address that the kernel has a rule or an element for. The error says why it cannot be known
 // whether there is one. A tool that is missing is named on stderr, and is no error: pods of a host that never had it start.
@@ -62,8 +67,8 @@ func boundOf(ctx context.Context, v4, nft bool) (bound []netip.Addr, err error) 
 	if !nft || !installed("nft") {
 		return bound, nil
 	}
-	for _, elements := range []string{"bindings", "pods"} {
-		listed, err := output(ctx, "nft", "list", "map", family, table, elements)
+	for _, of := range bindingMaps {
+		listed, err := output(ctx, "nft", "list", "map", family, of[0], of[1])
 		if err != nil && !strings.Contains(err.Error(), nftFindsNone) {
 			return nil, err
 		}

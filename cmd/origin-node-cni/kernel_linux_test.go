@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // asker is the name of the program that prints what boundInKernel says of the addresses that are its arguments. See TestMain.
@@ -39,11 +40,19 @@ func TestKernel_BoundAddresses(t *testing.T) {
 			_, err := nftables.NewWriter(f).Write(ctx, p, nil)
 			return err
 		},
+		"steering": func(ctx context.Context, p kernel.Desired, f kernel.Family) error {
+			w := steering.NewWriter(steering.Config{Family: f, NodeIP: netip.MustParseAddr("192.0.2.1"), Transport: steering.VXLAN, Port: 4799, MarkMask: 0x7e})
+			defer w.Close()
+			if _, err := w.Write(ctx, p, nil); !w.Known() {
+				return err // it has no address to be reached by, but the table
+			}
+			return nil
+		},
 	}
 	ways := []struct {
 		writer  string
 		backend lab.Backend
-	}{{"iptables", lab.Legacy}, {"iptables", lab.NFT}, {"nftables", lab.NFT}}
+	}{{"iptables", lab.Legacy}, {"iptables", lab.NFT}, {"nftables", lab.NFT}, {"steering", lab.NFT}}
 	for _, way := range ways {
 		t.Run(fmt.Sprintf("%s/%s", way.writer, way.backend), func(t *testing.T) {
 			t.Setenv("PATH", toolsPath)

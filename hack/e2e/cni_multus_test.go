@@ -9,6 +9,7 @@ import (
 	"github.com/containernetworking/cni/libcni"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // TestCNI_Multus: Multus' thin plugin delegates to the list that ours is in. A DEL that fails in another plugin is repeated. CHECK finds
@@ -36,10 +37,10 @@ func (r *cniRuntime) delegated(version string) {
 	r.must(err)
 	ours := r.start(list, r.create("shop", "ours", web))
 	r.firstPackets(ours, r.ips(10)...)
-	_, err = r.on.Host.Run(r.Context(), "nft", "delete", "table", "ip", "openshift-egress")
+	_, err = r.on.Host.Run(r.Context(), "nft", "delete", "table", "ip", steering.Table)
 	r.must(err)
 	r.must(r.on.Host.Do(func() error { return r.cni.CheckNetworkList(r.Context(), list, ours.conf) }))
-	_, err = r.on.Host.Run(r.Context(), "nft", "list", "table", "ip", "openshift-egress")
+	_, err = r.on.Host.Run(r.Context(), "nft", "list", "table", "ip", steering.Table)
 	r.must(err)
 
 	r.must(os.Rename(ipam, ipam+".away"))

@@ -13,8 +13,8 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // TestRepair_WhateverSomebodyElseDoes: on one node somebody breaks the rules. New flows of
@@ -117,12 +117,12 @@ func (v otherWriter) brokenIptables() []damage {
 func (v otherWriter) brokenNftables() []damage {
 	var old, deleted, flushed string
 	for _, family := range []string{"ip", "ip6"} {
-		for _, table := range []string{nftables.Table, "kube-proxy"} { // nft cannot restore those of iptables
+		for _, table := range []string{steering.Table, "kube-proxy"} { // nft cannot restore those of iptables
 			text, err := v.at.Host.Run(v.Context(), "nft", "list", "table", family, table)
 			v.must(err)
 			old += text
 		}
-		table := family + " " + nftables.Table
+		table := family + " " + steering.Table
 		deleted += "delete table " + table + "\n"
 		flushed += "flush chain " + table + " postrouting\n"
 	}

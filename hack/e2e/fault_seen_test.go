@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	process "github.com/openshift/origin-node/hack/node"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
 // printsItsTables: on each node, the holder among them.
@@ -47,7 +48,38 @@ func (w *steeredWorld) printsItsTables() {
 // TestSteering_IsSeenAndRemoved: what steers is verified, printed, reported where something is in its way, and removed
 // without a trace, together with the connections that it carried.
 func TestSteering_IsSeenAndRemoved(t *testing.T) {
-	w := newSteeredWorld(t, settings{}, nil)
+	t.Run("iptables", func(t *testing.T) { isSeenAndRemoved(newSteeredWorld(t, settings{}, nil)) })
+	t.Run("nftables", func(t *testing.T) {
+		belongsTo(t, usual)
+		w := newSteeredWorld(t, settings{nftables: true}, nil)
+		w.scenario("one table has the bindings", w.oneTable)
+		isSeenAndRemoved(w)
+	})
+}
+
+// oneTable: with steering, the nftables mode has no other table of bindings, and the commands say so.
+func (w *steeredWorld) oneTable() {
+	w.Helper()
+	for i, m := range w.members {
+		tables, err := m.Host.Run(w.Context(), "nft", "list", "tables")
+		w.must(err)
+		if slices.Contains(lines(tables), "table ip "+nftables.Table) || !slices.Contains(lines(tables), "table ip "+steeringTable) {
+			w.Errorf("%s has the tables\n%s", m.Name, tables)
+		}
+		out, errs, status := m.Openshift("start", "node", "--config="+m.Config(), "--dry-run")
+		pod := w.pods[i].V4.String()
+		if want := "# pod " + pod + " leaves from " + w.egressIPs[0] + " for tcp: Service shop/web\n"; status != 0 || !strings.Contains(out, want) || strings.Contains(out, "table ip "+nftables.Table+" {") {
+			w.Errorf("%s: status %d, %s: the dry run lacks %q, or has a second table:\n%s", m.Name, status, errs, want, out)
+		}
+		out, errs, status = m.Openshift("egress", "explain", pod, "--protocol=tcp", "--socket="+m.Socket())
+		want := fmt.Sprintf("table %s: ip saddr . meta l4proto vmap @sources, with { %s . tcp : goto from-%s }", steeringTable, pod, w.egressIPs[0])
+		if status != 0 || !strings.Contains(out, want) {
+			w.Errorf("%s: status %d, %s: the explanation lacks %q:\n%s", m.Name, status, errs, want, out)
+		}
+	}
+}
+
+func isSeenAndRemoved(w *steeredWorld) {
 	source := w.members[1]
 	traffic := w.crowd(50)
 	verify := func() (out string, status int) {
@@ -113,7 +145,7 @@ func TestSteering_IsSeenAndRemoved(t *testing.T) {
 	})
 	sum := traffic.Stop()
 	if sum.Wrong > 0 {
-		t.Errorf("pods were seen as others: %s", sum)
+		w.Errorf("pods were seen as others: %s", sum)
 	}
 	w.clean(100)
 	w.scenario("it is removed", func() {

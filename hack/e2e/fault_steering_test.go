@@ -125,7 +125,7 @@ func repairs(w *steeredWorld, tunnel []steeringDamage) {
 	source := w.members[1]
 	damages := slices.Concat(tunnel[:min(1, len(tunnel))], []steeringDamage{
 		{"other tables flushed", "iptables -w -t nat -F; ip6tables -w -t nat -F"},
-		{"rules deleted", `for family in -4 -6; do ip $family rule | sed -En 's/^(9[0-9]{2}|1000):.*/\1/p' | xargs -n1 ip $family rule del pref; done`},
+		{"rules deleted", `for family in -4 -6; do ip $family rule | sed -En 's/^(9[0-9]{2}|1000):.*/\1/p' | xargs -r -n1 ip $family rule del pref; done`},
 		{"routes deleted", `for family in -4 -6; do for table in $(ip $family rule | sed -En 's/.* lookup (77[0-9]{2}).*/\1/p'); do ip $family route flush table $table; done; done`},
 		{"flows forgotten", "conntrack -F"},
 	}, tunnel[min(1, len(tunnel)):])

@@ -11,8 +11,10 @@ import (
 	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Save returns what iptables-save prints of the family.
@@ -97,7 +99,8 @@ func familyOf(addr netip.Addr) v1.IPFamily {
 	return v1.IPv6Protocol
 }
 
-// compare says how the kernel differs from a plan. What the node's back end is not must hold nothing.
+// compare says how the kernel differs from a plan. What the node's back end is not must hold nothing. Where there is a table of steering,
+// that is the back end's only table.
 func (n *Node) compare(family v1.IPFamily, d kernel.Desired) (differences []string, err error) {
 	rules, table := d, kernel.Desired{}
 	if n.Backend == reconcile.NFTables {
@@ -108,8 +111,27 @@ func (n *Node) compare(family v1.IPFamily, d kernel.Desired) (differences []stri
 		return nil, err
 	}
 	err = n.Host.Do(func() error {
-		differences, err = nftables.Compare(n.t.Context(), kernel.Family(family), table)
+		steered, err := steering.Stands(n.t.Context(), kernel.Family(family))
+		if err != nil {
+			return err
+		}
+		if len(steered.Exclusions) > 0 {
+			differences, table = differencesOf(steered, d), kernel.Desired{}
+		}
+		others, err := nftables.Compare(n.t.Context(), kernel.Family(family), table)
+		differences = append(differences, others...)
 		return err
 	})
 	return append(differences, iptables.Differences(iptables.Render(rules), held)...), err
+}
+
+// differencesOf says how what a table of steering gives flows differs from a plan.
+func differencesOf(steered steering.Standing, d kernel.Desired) (differences []string) {
+	if !slices.Equal(steered.Given, d.Bindings) {
+		differences = append(differences, fmt.Sprintf("table %s has the bindings %v, want %v", steering.Table, steered.Given, d.Bindings))
+	}
+	if outside := nft.Prefixes(nft.Ranges(slices.Concat(d.ClusterCIDRs, d.Exclusions))); !slices.Equal(steered.Exclusions, outside) {
+		differences = append(differences, fmt.Sprintf("table %s has the exclusions %v, want %v", steering.Table, steered.Exclusions, outside))
+	}
+	return differences
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
-	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 const egressExplainLong = `Explains the source address of the first packet of a pod's new connection: which Service
@@ -289,7 +289,7 @@ func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standi
 	if o.only != "" {
 		protocols = []plan.Protocol{o.only}
 	}
-	trace, known := tracer(family), knownBy(s)
+	trace, known := tracer(s, family), knownBy(s)
 	for _, protocol := range protocols {
 		d := decision{Decision: e.Explain(plan.Packet{Pod: o.pod, Protocol: protocol, Destination: o.destination}), podNode: s.Node}
 		here := d.Binding != nil && family.Has(*d.Binding)
@@ -342,15 +342,21 @@ func (d *decision) findFastPath(fast *status.FastPath) {
 }
 
 // tracer returns a function that returns the rules that a packet matches in the node's back end.
-func tracer(family status.Family) func(iptables.Packet) []rule {
-	if reconcile.Backend(family.Backend) == reconcile.NFTables {
+func tracer(s status.Snapshot, family status.Family) func(iptables.Packet) []rule {
+	switch family.NFTable {
+	case steering.Table:
+		desired := family.Plan.Desired()
+		desired.Steering.Blocks = blocksOf(s)
+		steered := steering.NewTracer(kernel.Family(family.Family), desired)
+		return func(p iptables.Packet) []rule {
+			step, _ := steered.Trace(steering.Packet(p))
+			return inTable(family.NFTable, step.Rule, step.Element)
+		}
+	case nftables.Table:
 		content := nftables.Render(family.Plan.Desired())
 		return func(p iptables.Packet) []rule {
 			step, _ := content.Trace(nftables.Packet(p))
-			if step.Rule == "" {
-				return []rule{}
-			}
-			return []rule{{Table: nftables.Table, Rule: step.Rule, Element: step.Element}}
+			return inTable(family.NFTable, step.Rule, step.Element)
 		}
 	}
 	rules := iptables.Render(family.Plan.Desired())
@@ -362,6 +368,25 @@ func tracer(family status.Family) func(iptables.Packet) []rule {
 		}
 		return result
 	}
+}
+
+// inTable returns the rule of a table that a packet matches; nothing if there is none.
+func inTable(table, text, element string) []rule {
+	if text == "" {
+		return []rule{}
+	}
+	return []rule{{Table: table, Rule: text, Element: element}}
+}
+
+// blocksOf returns the source ports that pods have for themselves, as far as a node knows.
+func blocksOf(s status.Snapshot) []kernel.Block {
+	blocks := slices.Clone(s.PortMap)
+	for _, a := range s.PortBlocks {
+		if b := (kernel.Block{Pod: a.Pod.IP, EgressIP: a.EgressIP, Ports: a.Ports, Second: a.Second}); !a.Shared && !slices.Contains(blocks, b) {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
 }
 
 // matched returns the rules that a packet matches if the proxier does not replace its destination.

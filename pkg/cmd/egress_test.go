@@ -23,6 +23,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // fakeNode is a status.Source whose snapshot the test sets.
@@ -814,7 +817,10 @@ func TestEgressExplain_AgreesWithTheRules(t *testing.T) {
 		in := randomCluster(r)
 		p := plan.Build(in)
 		e := plan.NewExplainer(in, p)
-		rules, table := tracer(status.Family{Plan: p}), tracer(status.Family{Plan: p, Backend: "nftables"})
+		traced := func(table string) func(iptables.Packet) []rule {
+			return tracer(status.Snapshot{}, status.Family{Family: "IPv4", Plan: p, NFTable: table})
+		}
+		rules, table, steered := traced(""), traced(nftables.Table), traced(steering.Table)
 		for range 200 {
 			packet := plan.Packet{
 				Pod:      netip.AddrFrom4([4]byte{10, byte(128 + r.IntN(5)), 0, byte(r.IntN(40))}),
@@ -840,6 +846,13 @@ func TestEgressExplain_AgreesWithTheRules(t *testing.T) {
 			}
 			if want := addrOr(d.LeavesAs, ""); snat != want {
 				t.Fatalf("seed %d: %+v leaves as %q by the table %v; said %+v", seed, packet, snat, matched(table, packet), d)
+			}
+			snat = ""
+			if way := matched(steered, packet); len(way) > 0 {
+				_, snat, _ = strings.Cut(way[0].Element, " : goto from-")
+			}
+			if want := addrOr(d.LeavesAs, ""); snat != want {
+				t.Fatalf("seed %d: %+v leaves as %q by the table of the steering %v; said %+v", seed, packet, snat, matched(steered, packet), d)
 			}
 		}
 	}

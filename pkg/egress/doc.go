@@ -81,12 +81,13 @@
 //	iptables     a tree of chains in the nat table, before    a table of their own, as below, beside
 //	             KUBE-POSTROUTING, by iptables-legacy or      the proxier's iptables rules
 //	             iptables-nft, whichever is on PATH
-//	nftables     a table of their own (ip openshift-egress    the default
-//	             and ip6 openshift-egress): one map lookup
-//	             for a new flow, before others' source NAT
+//	nftables     one table, before others' source NAT: with   the default
+//	             steering ip and ip6 openshift-egress-steering,
+//	             without it, or as long as the node's address
+//	             is not known, ip and ip6 openshift-egress
 //
-// In the table, the cost of a packet does not depend on the number of bound pods, nor does the cost of
-// a change. The plan is the same either way. Changing the mode or the back end restarts the node:
-// what the former one wrote is removed when the new rules are in place, and no bound pod leaves under
+// In a table, the cost of a packet does not depend on the number of bound pods, nor does the cost of
+// a change. With steering, the iptables back end has the table of the steering beside its chains.
+// The plan is the same either way. Changing the mode or the back end restarts the node: what the former one wrote is removed when the new rules are in place, and no bound pod leaves under
 // another address in between.
 package egress

@@ -12,8 +12,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
-	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 var _ status.Source = &Extension{}
@@ -58,7 +56,7 @@ func (e *Extension) familyStatus() (result []status.Family) {
 		}
 		in, place := e.state.Input(name)
 		p, s := plan.Build(place.Of(in)), f.reconciler.Status()
-		told := status.Family{Family: string(name), Input: in, Plan: p, Scope: string(place.Scope), LastSync: s.LastSuccess, Backend: string(e.config.Backend)}
+		told := status.Family{Family: string(name), Input: in, Plan: p, Scope: string(place.Scope), LastSync: s.LastSuccess, NFTable: f.reconciler.NFTable()}
 		desired := p.Desired()
 		desired.Steering = e.steerer.steering(name)
 		told.Since, told.Written = f.reconciler.Since(desired)
@@ -161,7 +159,7 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		name := v1.IPFamily(f.Family)
 		desired := f.Plan.Desired()
 		desired.Steering = e.steerer.steering(name)
-		rules, err := reconcile.Compare(ctx, e.config.Backend, kernel.Family(f.Family), desired)
+		rules, err := e.families[name].reconciler.Compare(ctx, desired)
 		if err != nil {
 			return nil, false, fmt.Errorf("read the %s rules: %w", f.Family, err)
 		}

@@ -78,13 +78,13 @@ func cleanupEgress(ctx context.Context) error {
 	tables, tablesErr := nftables.Withdraw(ctx)
 	errs := []error{rulesErr, tablesErr, steering.Halt(ctx)}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		steered, err := steering.Standing(ctx, family)
+		steered, err := steering.Stands(ctx, family)
 		errs = append(errs, err)
-		withdrawn := kernel.Sorted(slices.Concat(rules[family], tables[family], steered.Bindings))
+		withdrawn := kernel.Sorted(slices.Concat(rules[family], tables[family], steered.All()))
 		if len(withdrawn) == 0 {
 			continue
 		}
-		_, err = conntrack.Delete(ctx, family, kernel.Desired{Networks: steered.Networks}, conntrack.Scope{Removed: withdrawn, Steered: steered.Bindings})
+		_, err = conntrack.Delete(ctx, family, excluding(steered), conntrack.Scope{Removed: withdrawn, Steered: steered.Bindings})
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -93,20 +93,52 @@ func cleanupEgress(ctx context.Context) error {
 	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx), handover.Cleanup(ctx), portsecurity.Cleanup(ctx))
 }
 
-// cleanupSteering removes the steering of packets, and the tracked connections that other nodes gave an egress IP. The
-// rules stay: from then on pods use their egress IPs where they run.
+// excluding is nothing that binds, with the networks of a table of steering.
+func excluding(s steering.Standing) kernel.Desired {
+	return kernel.Desired{Networks: kernel.Networks{Exclusions: s.Exclusions}}
+}
+
+// cleanupSteering removes the steering of packets, and the tracked connections that other nodes gave an egress IP. Before that, a table
+// without steering gets the bindings that the table of the steering has: from then on pods use their egress IPs where they run.
 func cleanupSteering(ctx context.Context) error {
-	errs := []error{steering.Halt(ctx)}
+	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		steered, err := steering.Standing(ctx, family)
+		errs = append(errs, keepBindings(ctx, family))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("writing the bindings without steering: %w", err)
+	}
+	errs = []error{steering.Halt(ctx)}
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		steered, err := steering.Stands(ctx, family)
 		errs = append(errs, err)
-		_, err = conntrack.Delete(ctx, family, kernel.Desired{Networks: steered.Networks}, conntrack.Scope{Steered: steered.Bindings})
+		_, err = conntrack.Delete(ctx, family, excluding(steered), conntrack.Scope{Steered: steered.Bindings})
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("ending connections that were steered to other nodes: %w", err)
 	}
 	return errors.Join(steering.Cleanup(ctx), handover.Cleanup(ctx))
+}
+
+// keepBindings writes the table of nftables that there is without steering, for what the steering has of an IP family. What has no
+// effect there any more is on record. After [steering.Halt] an earlier try has done so.
+func keepBindings(ctx context.Context, family kernel.Family) error {
+	steered, err := steering.Stands(ctx, family)
+	if err != nil || len(steered.All()) == 0 {
+		return err
+	}
+	table := nftables.NewWriter(family)
+	defer table.Close()
+	held, _, err := table.Read(ctx)
+	if err != nil || len(steered.Given) == 0 && len(held.Bindings()) > 0 {
+		return err
+	}
+	_, removed := kernel.Diff(kernel.Sorted(slices.Concat(held.Bindings(), steered.All())), steered.Given)
+	desired := excluding(steered)
+	desired.Bindings = steered.Given
+	_, err = table.Write(ctx, desired, removed)
+	return err
 }
 
 // A chain that the kubelet shares with the proxier, and one that only the kubelet has

@@ -1,6 +1,7 @@
 package kubeproxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,8 @@ import (
 // DryRun prints to out the egress rules for the objects as they are now, as the input of
 // iptables-restore or nft for each IP family, with a comment at each binding's rule and
 // the refusals at the end. As root it lets that program check them, and returns its
-// complaint. What steers packets to the nodes that have their egress IPs follows as a shell script. It changes nothing.
+// complaint. What steers packets to the nodes that have their egress IPs follows as a shell script. In the nftables back end that
+// has the rules, too, and only the bindings stand before it. It changes nothing.
 func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	if p.tunnelFlags.enabled {
 		if err := p.dryRunTunnel(ctx, out); err != nil || !p.flags.enabled {
@@ -50,6 +52,10 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		planned, err := cluster.PlanFor(family, p.extension.Config, objects)
+		if p.inOneTable(family, planned, objects) {
+			errs = append(errs, err, printPlan(out, family, planned, bindingsOf(planned)))
+			continue
+		}
 		payload, program := p.payload(planned)
 		errs = append(errs, err, printPlan(out, family, planned, payload))
 		if payload == nil {
@@ -64,6 +70,29 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 		}
 	}
 	return errors.Join(append(errs, p.printSteering(ctx, out, warnings, objects))...)
+}
+
+// inOneTable tells whether what steers packets has the rules of a plan, too.
+func (p *Proxy) inOneTable(family v1.IPFamily, planned plan.Plan, objects cluster.Objects) bool {
+	if p.extension.Backend != reconcile.NFTables || p.extension.Steering.Mode == holders.Off {
+		return false
+	}
+	ways, _ := egress.SteeringFor(family, p.extension, objects) // its error is told with what steers
+	return ways.Self.IsValid() && len(planned.Desired().ClusterCIDRs) > 0
+}
+
+// bindingsOf returns the bindings of a plan as comments.
+func bindingsOf(planned plan.Plan) []byte {
+	var out bytes.Buffer
+	for _, b := range planned.Bindings {
+		fmt.Fprintf(&out, "# %s\n", bindingText(b))
+	}
+	return out.Bytes()
+}
+
+// bindingText says what a binding is, in one line.
+func bindingText(b plan.Binding) string {
+	return kernel.Printable(fmt.Sprintf("pod %s leaves from %s for %s: Service %s", b.Pod, b.EgressIP, b.Protocol, b.Service))
 }
 
 // printSteering prints what steers the packets of both IP families.
@@ -100,10 +129,13 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 			continue
 		}
 		config.Family, config.NodeIP = kernel.Family(family), desired.Steering.Self
-		script, err := steering.Script(ctx, config, desired)
+		script, table, err := steering.Script(ctx, config, desired)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("print what steers %s packets: %w", family, err))
 			continue
+		}
+		if err := nftables.Check(ctx, table); err != nil {
+			errs = append(errs, fmt.Errorf("the nftables table that steers %s packets would not be accepted: %w", family, err))
 		}
 		_, err = fmt.Fprintf(out, "# %s: what steers packets to the nodes that have their egress IPs, as a shell script\n%s", family, script)
 		errs = append(errs, err)
@@ -118,7 +150,7 @@ func (p *Proxy) payload(planned plan.Plan) (payload []byte, program string) {
 	for _, b := range planned.Bindings {
 		comments[b.InKernel()] = b.Service.String()
 		if !nft { // whose elements speak for themselves
-			comments[b.InKernel()] = fmt.Sprintf("pod %s leaves from %s for %s: Service %s", b.Pod, b.EgressIP, b.Protocol, b.Service)
+			comments[b.InKernel()] = bindingText(b)
 		}
 	}
 	if nft {

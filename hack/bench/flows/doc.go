@@ -43,7 +43,7 @@
 // rows are about, all ratios are nearer to 1. The structures:
 //
 //	unsteered    the table of package nftables, as above
-//	local        beside it that of package steering, with all egress IPs on this node
+//	local        in its place that of package steering, with all egress IPs on this node
 //	away         the same with all of them on another node, for unbound pods: routes are chosen by rules
 //	unblocked, blocked   local, where the node holds the egress IPs; and each pod has ports of its egress IP for itself
 //	sharing      pods of other nodes have such ports, and those of this one share what is left

@@ -68,7 +68,7 @@ func Rules(ctx context.Context, desired kernel.Desired) error {
 	return err
 }
 
-// Table writes an nftables table.
+// Table writes the nftables table of a node that does not steer.
 func Table(ctx context.Context, desired kernel.Desired) error {
 	_, err := nftables.NewWriter(kernel.IPv4).Write(ctx, desired, nil)
 	return err
@@ -105,11 +105,8 @@ func Flows(host *lab.Host) (count int, err error) {
 	return count, err
 }
 
-// Steer writes the tables of source NAT and of steering of a node, in whose namespace it has to be called.
+// Steer writes the table of steering of a node, in whose namespace it has to be called.
 func Steer(ctx context.Context, config steering.Config, desired kernel.Desired) error {
-	if err := Table(ctx, desired); err != nil {
-		return err
-	}
 	w := steering.NewWriter(config)
 	defer w.Close()
 	_, err := w.Write(ctx, desired, nil)

@@ -122,8 +122,8 @@ type Family struct {
 	LastSync time.Time `json:"lastSync,omitzero"`
 	// Error is why the last sync failed; empty if it did not.
 	Error string `json:"error,omitempty"`
-	// Backend is how the rules are written: iptables or nftables.
-	Backend string `json:"backend"`
+	// NFTable is the name of the nftables table that gives flows their egress IPs; empty if rules of iptables say which.
+	NFTable string `json:"nfTable,omitempty"`
 }
 
 // Has tells whether a binding is in this node's plan.

@@ -1,4 +1,5 @@
-// Package nftables writes a plan into a table of its own, over netlink, for one IP family.
+// Package nftables writes a plan into a table of its own, over netlink, for one IP family. It is for nodes that do not steer packets, and
+// for those whose address is not known yet: with steering, the table of package steering has the bindings, and this one is removed.
 //
 // # Table
 //

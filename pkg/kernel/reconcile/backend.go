@@ -95,7 +95,7 @@ func newDriver(c Config) (driver, steeringDriver) {
 	}
 	config := *c.Steering
 	config.Family = c.Family
-	steered := &steeredDriver{driver: d, config: config}
+	steered := &steeredDriver{driver: d, config: config, oneTable: c.Backend == NFTables}
 	return steered, steered
 }
 
@@ -272,17 +272,4 @@ func (d *tableDriver) staleBackends() []staleBackend {
 		return nil
 	}
 	return []staleBackend{staleIPTables(d.rules), staleOtherIPTables(d.rules)}
-}
-
-// Compare says, for an operator and in a line each, how the kernel differs from what it should
-// hold; nothing if it does not. It changes nothing.
-func Compare(ctx context.Context, backend Backend, family kernel.Family, d kernel.Desired) ([]string, error) {
-	if backend == NFTables {
-		return nftables.Compare(ctx, family, d)
-	}
-	found, err := iptables.Look(ctx, family)
-	if err != nil {
-		return nil, err
-	}
-	return iptables.Differences(iptables.Render(d), found), nil
 }

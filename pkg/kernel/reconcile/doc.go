@@ -16,15 +16,24 @@
 // whose rules could still decide about new flows. The flows that are wrong by then are ended last:
 // a flow that is ended begins anew with its next packet, by the rules that are there.
 //
-// Where packets are steered to the nodes that hold their egress IPs, each write is one of the steering and one
-// of the rules. What comes is written to the steering first: from then on what is bound leaves under its
-// egress IP or not at all, and the rules may come later. What goes gives no flow an egress IP from the first write on,
-// and is removed from the steering last, when its flows have been judged: a flow that was steered does not go on
-// under the pod's own address.
+// # Steering
 //
-// What keeps the steering from being written is a fault, not a failure of the sync: bindings of this node's
-// addresses do not depend on it, and the guard, which is written in any case, drops what does. A fault has a
-// backoff of its own. When it is over all flows are judged.
+// Where packets are steered to the nodes that hold their egress IPs, the table of the steering has the bindings:
+//
+//	back end    steering, and the node's address is known    else
+//	nftables    the table of the steering                    the table of package nftables
+//	iptables    the table of the steering, then the rules    the rules
+//
+// In the nftables back end the one table is written before the other one is removed, in two transactions. So nothing leaves under another
+// address in between, and a process that dies there leaves the next one to do the rest.
+//
+// What is bound leaves under its egress IP or not at all as soon as the steering is written, so the rules of iptables may come later.
+// What goes gives no flow an egress IP from the first write on, and is removed from the steering last, when its flows have been judged: a
+// flow that was steered does not go on under the pod's own address. Both records of removed bindings are kept.
+//
+// What keeps packets from being carried to other nodes is a fault, not a failure of the sync: bindings of this node's addresses do not
+// depend on it, and the table, which is written in any case, drops what does. A fault has a backoff of its own. When it is over all flows
+// are judged. In the nftables back end a table that cannot be written is a failure.
 //
 // # Looks
 //

@@ -259,12 +259,44 @@ func (r *Reconciler) SourceNATPriority() int32 {
 	return iptables.SourceNATPriority
 }
 
+// NFTable returns the name of the nftables table by which flows get their egress IPs; "" if it is rules of iptables that say so.
+func (r *Reconciler) NFTable() string {
+	switch {
+	case r.config.Backend != NFTables:
+		return ""
+	case r.path() != nil:
+		return steering.Table
+	}
+	return nftables.Table
+}
+
+// path is how the steering was written; nil if it was not.
+func (r *Reconciler) path() *writtenSteering {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.belief.path
+}
+
+// Compare says, for an operator and in a line each, how the rules in the kernel differ from those for d; nothing if they do not. It
+// changes nothing.
+func (r *Reconciler) Compare(ctx context.Context, d kernel.Desired) ([]string, error) {
+	switch r.NFTable() {
+	case steering.Table: // CompareSteering says how that differs
+		return nftables.Compare(ctx, r.config.Family, kernel.Desired{})
+	case nftables.Table:
+		return nftables.Compare(ctx, r.config.Family, d)
+	}
+	found, err := iptables.Look(ctx, r.config.Family)
+	if err != nil {
+		return nil, err
+	}
+	return iptables.Differences(iptables.Render(d), found), nil
+}
+
 // CompareSteering says, for an operator and in a line each, how the kernel differs from what steers packets as d
 // asks for; nothing if it does not, or if nothing is steered. It changes nothing.
 func (r *Reconciler) CompareSteering(ctx context.Context, d kernel.Desired) ([]string, error) {
-	r.mu.Lock()
-	path := r.belief.path
-	r.mu.Unlock()
+	path := r.path()
 	if path == nil {
 		return nil, nil
 	}
@@ -273,9 +305,7 @@ func (r *Reconciler) CompareSteering(ctx context.Context, d kernel.Desired) ([]s
 
 // SteeringWarnings says, for an operator and in a line each, what of others may keep packets from being steered.
 func (r *Reconciler) SteeringWarnings(ctx context.Context, d kernel.Desired) ([]string, error) {
-	r.mu.Lock()
-	path := r.belief.path
-	r.mu.Unlock()
+	path := r.path()
 	if path == nil {
 		return nil, nil
 	}

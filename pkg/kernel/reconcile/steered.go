@@ -11,15 +11,19 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// steeredDriver writes rules, and before them the steering of the packets that they are about: from then
-// on what is bound leaves under its egress IP or not at all, so the rules may come later. What is removed is
-// dropped from then on, and leaves the steering when its flows are gone: a flow that was steered would go on
-// under the pod's own address. If only one of the two can be written, it is: neither lets a packet out that
-// the other would not. That the steering could not be written is a fault, and no error: bindings of addresses
-// of this node do not depend on it.
+// steeredDriver writes the steering of packets, and the rules behind it. What is bound leaves under its egress IP or not at all as
+// soon as the steering is written, so the rules may come later. What is removed is dropped from then on, and leaves the steering when its
+// flows are gone: a flow that was steered would go on under the pod's own address. If only one of the two can be written, it is: neither
+// lets a packet out that the other would not. That packets cannot be carried to other nodes is a fault, and no error: bindings of
+// addresses of this node do not depend on it.
+//
+// In the nftables back end the table of the steering has the rules, too. So it alone is written as soon as the node's address is known,
+// and the table of the driver is removed.
 type steeredDriver struct {
 	driver
 	config steering.Config
+	// oneTable: the driver's rules are a table of nftables.
+	oneTable bool
 	// writer is nil until the node's address is known.
 	writer *steering.Writer
 	// failure is why the steering is incomplete, as far as this process knows.
@@ -76,22 +80,66 @@ func (d *steeredDriver) untouched(ctx context.Context) (bool, error) {
 	return d.writer.Untouched(ctx)
 }
 
+// observe finds the bindings of the steering as well: those of an earlier process if this one has written nothing.
 func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
 	o, err := d.driver.observe(ctx)
-	if err != nil || d.writer == nil {
+	if err != nil {
 		return o, err
 	}
-	if o.steering, err = d.writer.Read(ctx); err != nil {
-		o.steering = []string{fmt.Sprintf("it cannot be read: %v", err)}
+	steered, err := d.observeSteering(ctx, &o)
+	if err != nil {
+		return o, err
 	}
+	rules := o.bindings
+	o.bindings = func() []kernel.Binding { return slices.Concat(rules(), steered().All()) }
 	return o, nil
+}
+
+// observeSteering returns what the table of the steering has. Few looks ask for that.
+func (d *steeredDriver) observeSteering(ctx context.Context, o *observation) (func() steering.Standing, error) {
+	if d.writer == nil {
+		stands, err := steering.Stands(ctx, d.config.Family)
+		return func() steering.Standing { return stands }, err
+	}
+	differences, err := d.writer.Read(ctx)
+	switch {
+	case err != nil && d.oneTable:
+		return nil, err
+	case err != nil:
+		o.steering = []string{fmt.Sprintf("it cannot be read: %v", err)}
+	case d.oneTable:
+		o.differences, o.altered = slices.Concat(differences.Table, o.differences), o.altered || len(differences.Table) > 0
+		o.steering = differences.Path
+	default:
+		o.steering = slices.Concat(differences.Table, differences.Path)
+	}
+	return d.writer.Standing, nil
 }
 
 func (d *steeredDriver) write(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
 	d.leaving = unbound(removed, desired.Bindings)
+	if writer := d.writerFor(desired.Steering.Self); writer != nil {
+		writer.Record(removed)
+	}
 	steered := d.writeSteering(ctx, desired)
-	changed, size, err = d.driver.write(ctx, desired, removed)
+	if d.aloneInTable() {
+		changed, size, err = d.writeRest(ctx)
+	} else {
+		changed, size, err = d.driver.write(ctx, desired, removed)
+	}
 	return changed || steered, size, err
+}
+
+// aloneInTable tells whether the table of the steering is the only one.
+func (d *steeredDriver) aloneInTable() bool { return d.oneTable && d.writer != nil }
+
+// writeRest removes the driver's table, whose bindings the table of the steering has by now.
+func (d *steeredDriver) writeRest(ctx context.Context) (changed bool, size int, err error) {
+	if !d.writer.Known() {
+		return false, 0, kept(d.failure)
+	}
+	changed, _, err = d.driver.write(ctx, kernel.Desired{}, nil)
+	return changed, d.writer.Elements(), err
 }
 
 func (d *steeredDriver) writeSteering(ctx context.Context, desired kernel.Desired) (changed bool) {
@@ -141,12 +189,16 @@ func (d *steeredDriver) update(ctx context.Context, change kernel.Change, remove
 		return d.driver.update(ctx, change, removed)
 	}
 	d.leaving = without(append(d.leaving, change.Removed...), change.Added)
+	d.writer.Record(removed)
 	steered, err := d.writer.Update(ctx, change, d.leaving)
 	if err != nil && !d.writer.Known() { // somebody may have removed what it is a change of
 		return false, 0, explained(err)
 	}
 	d.failed(err)
 	d.networks, d.ways = change.Networks, change.Steering
+	if d.oneTable {
+		return steered, d.writer.Elements(), nil
+	}
 	changed, size, err = d.driver.update(ctx, change, removed)
 	return changed || steered, size, err
 }

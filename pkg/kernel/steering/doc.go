@@ -1,9 +1,9 @@
 // Package steering carries bound pods' packets to the node that holds their egress IP, and sees to
 // it that nothing of theirs leaves from another address. It writes, for one IP family, an nftables
 // table of its own, and the device, routes and ip rules that marked packets take. Which pods are
-// bound and which way each egress IP's packets take is said by others ([kernel.Desired]). The rules of source
-// NAT of pkg/kernel/iptables or pkg/kernel/nftables stay as they are. This table comes before them and gives the
-// same addresses, so that it knows who gave a flow its address.
+// bound and which way each egress IP's packets take is said by others ([kernel.Desired]). The table gives flows their egress IPs, so
+// that it knows who gave a flow its address. In the nftables back end nothing else does. In the iptables back end it comes before the
+// rules of pkg/kernel/iptables, which stay as they are and give the same addresses.
 //
 // # Path
 //
@@ -12,7 +12,7 @@
 //	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole)
 //	        POSTROUTING      first: marks the first packet of what leaves from this node
 //	                   -198  postrouting: gives the flow its egress IP; a steered packet keeps its source
-//	                   -197  the rules of source NAT; kube-proxy and the network plugin at 100
+//	                   100   the rules of iptables, kube-proxy and the network plugin
 //	                    101  guard: everything else is dropped
 //	        steer0           VXLAN to the other node
 //
@@ -45,6 +45,7 @@
 //	    set flows      { type ipv4_addr . inet_proto . ipv4_addr . inet_service . inet_service;
 //	                     size 262144; flags dynamic,timeout; timeout 5m; }  answers to what was steered, but TCP
 //	    set hosts      { type ipv4_addr . inet_proto . ipv4_addr; the same }   of protocols without ports
+//	    set removed    { type ipv4_addr . inet_proto . ipv4_addr; }         the journal
 //
 //	    chain from-203.0.113.10 {
 //	        arrived                                                         mark := 0, snat to 203.0.113.10
@@ -442,6 +443,9 @@
 // sources and the ways, so that the guard drops what its pod sends, and from the rest when its flows have been ended. A
 // flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of the table
 // is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
+//
+// The transaction that removes bindings keeps them on record ([Writer.Record]) in the set removed, which no rule looks at. A process that
+// dies before it has seen to their flows leaves the next one to know of them ([Stands]).
 //
 // A node that begins has the table before it has the device, and IPv6 on the device only when its own table is there:
 // what arrives without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is

@@ -16,7 +16,6 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
 const tunnelPort, announcePort, assignPort, tunnelMTU = 4799, 4798, 7947, 1430
@@ -58,7 +57,6 @@ type node struct {
 	c    *cluster
 	host *lab.Host
 	ip   netip.Addr
-	snat *nftables.Writer
 	ways *handMade
 	fast *fastpath.Path
 	*Writer
@@ -106,7 +104,7 @@ func newClusterOver(t testing.TB, family kernel.Family, config lab.Config, over 
 	c := &cluster{TB: t, lab: lab.ForTest(t, config), family: family, transport: VXLAN, markMask: 0x7e, over: over}
 	c.egressIP, c.another = c.of("203.0.113.1", "2001:db8:113::1"), c.of("203.0.113.2", "2001:db8:113::2")
 	for _, host := range c.lab.Nodes() {
-		n := &node{c: c, host: host, ip: c.nodeIP(host), snat: nftables.NewWriter(family)}
+		n := &node{c: c, host: host, ip: c.nodeIP(host)}
 		n.ways = &handMade{n: n, made: map[int]netip.Addr{}}
 		n.restart(n.ways)
 		c.nodes = append(c.nodes, n)
@@ -258,14 +256,11 @@ func (n *node) inside(f func() error) {
 	}
 }
 
-// write writes what steers, and the SNAT rules beside it.
+// write writes what steers.
 func (n *node) write(d kernel.Desired) (changed bool) {
 	n.c.Helper()
 	n.inside(func() (err error) {
-		if changed, err = n.Write(n.c.Context(), d, nil); err != nil {
-			return err
-		}
-		_, err = n.snat.Write(n.c.Context(), d, nil)
+		changed, err = n.Write(n.c.Context(), d, nil)
 		return err
 	})
 	n.desired = d
@@ -275,7 +270,8 @@ func (n *node) write(d kernel.Desired) (changed bool) {
 func (n *node) read() (differences []string) {
 	n.c.Helper()
 	n.inside(func() (err error) {
-		differences, err = n.Read(n.c.Context())
+		read, err := n.Read(n.c.Context())
+		differences = slices.Concat(read.Table, read.Path)
 		return err
 	})
 	return differences

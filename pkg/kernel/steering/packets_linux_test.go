@@ -19,7 +19,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 )
 
 const flagSYN, flagRST, flagACK = 0x02, 0x04, 0x10
@@ -585,10 +584,7 @@ func (n *node) leave(bindings []kernel.Binding) {
 	d := n.desired
 	d.Bindings = nil
 	n.inside(func() error {
-		if _, err := n.Update(n.c.Context(), kernel.Change{Removed: bindings, Networks: d.Networks, Steering: d.Steering}, bindings); err != nil {
-			return err
-		}
-		_, err := n.snat.Write(n.c.Context(), d, nil)
+		_, err := n.Update(n.c.Context(), kernel.Change{Removed: bindings, Networks: d.Networks, Steering: d.Steering}, bindings)
 		return err
 	})
 	n.desired = d
@@ -652,7 +648,7 @@ func TestCleanup_AwaitsOtherNodes(t *testing.T) {
 		defer traffic.Stop()
 		ended := make(chan error, 1)
 		go func() {
-			ended <- holder.host.Do(func() error { return errors.Join(nftables.Cleanup(c.Context()), Cleanup(c.Context())) })
+			ended <- holder.host.Do(func() error { return Cleanup(c.Context()) })
 		}()
 		sent.awaitMore(sent.packets() + 20)
 		source.update(source.steering(map[netip.Addr]kernel.Way{c.egressIP: {Kind: kernel.Blackhole}})) // it has heard

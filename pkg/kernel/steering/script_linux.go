@@ -14,19 +14,20 @@ import (
 
 // Script returns the shell script that makes of this kernel what a [Writer] makes of it for d, where there is nothing of it yet:
 // first what carries marked packets, in the order in which it is added, then the table, but for what nft has no words for ([nft.Spec.Text]): with
-// port blocks, the rules that give their ports. It is for readers, and for an administrator who steers by hand. It changes nothing.
-func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
+// port blocks, the rules that give their ports. table is that part alone. It is for readers, and for an administrator who steers by
+// hand. It changes nothing.
+func Script(ctx context.Context, c Config, d kernel.Desired) (script, table []byte, err error) {
 	path := newPath(c)
 	state, err := path.look(ctx, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if state.uplink.name == "" {
-		return nil, state.conflicts
+		return nil, nil, state.conflicts
 	}
 	known, err := path.known(ctx, d.Steering.Nodes)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	given := numbers{}
 	for number, node := range known {
@@ -52,11 +53,11 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 	}
 	l := newLayout(c)
 	if content.before, err = l.record(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	changes, err := c.settings(d.ClusterCIDRs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	content.before.add(changes)
 	for _, s := range changes {
@@ -65,10 +66,10 @@ func Script(ctx context.Context, c Config, d kernel.Desired) ([]byte, error) {
 	at := c.linksFor(state.uplink)
 	text, err := l.spec.Text(l.stateOf(content, assigned, at))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	fmt.Fprintf(&out, "nft -f - <<'END'\n%sEND\n", text)
-	return out.Bytes(), nil
+	return out.Bytes(), []byte(text), nil
 }
 
 // record returns the settings that the kernel's table has on record.

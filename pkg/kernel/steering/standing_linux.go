@@ -24,24 +24,14 @@ func Halt(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Standing returns the bindings that the table of an IP family has, whoever wrote it, and all networks that are never
-// SNATed, as exclusions; nothing if there is no table. Connections of these bindings may have left by another node.
-func Standing(ctx context.Context, family kernel.Family) (d kernel.Desired, err error) {
+// Stands returns what the table of an IP family has, whoever wrote it; nothing if there is no table. Connections of its bindings may have
+// left by another node.
+func Stands(ctx context.Context, family kernel.Family) (Standing, error) {
 	w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets})
 	defer w.Close()
 	held, _, err := w.Look(ctx)
 	if errors.Is(err, nft.ErrNone) {
-		return d, nil // a kernel without nftables holds nothing
+		return Standing{}, nil // a kernel without nftables holds nothing
 	}
-	if err != nil {
-		return d, err
-	}
-	for key := range held.Sets[ownSet] {
-		d.Bindings = append(d.Bindings, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: key.Other})
-	}
-	for key := range held.Sets[ownPodsSet] {
-		d.Bindings = append(d.Bindings, kernel.Binding{Pod: key.Pod, Protocol: kernel.All, EgressIP: key.Other})
-	}
-	d.Bindings, d.Exclusions = kernel.Sorted(d.Bindings), nft.Prefixes(held.Sets[exclusionsSet])
-	return d, nil
+	return standingOf(held.Sets), err
 }

@@ -40,6 +40,7 @@ const (
 	podWaysMap    = "pod-ways"    // pod : the same
 	flowsSet      = "flows"       // far side . protocol . pod . the far side's port . the pod's, of what was steered
 	hostsSet      = "hosts"       // far side . protocol . pod, of what was steered and has no ports
+	removedSet    = "removed"     // pod . protocol . egress IP, of bindings that were removed: the journal
 )
 
 // remembered is how long a steered flow is remembered after the pod's last packet, unless it is one of TCP: more than twice
@@ -74,6 +75,7 @@ var sets = []nft.Set{
 	{Name: podWaysMap, Map: true, ClassIDs: true},
 	{Name: flowsSet, Protocol: true, Other: true, Ports: true, Timeout: remembered, Size: rememberedFlows},
 	{Name: hostsSet, Protocol: true, Other: true, Timeout: remembered, Size: rememberedFlows},
+	{Name: removedSet, Protocol: true, Other: true, Journal: true}, // the protocol of all is in the journal alone
 }
 
 // The counters of what is dropped.

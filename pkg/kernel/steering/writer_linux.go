@@ -28,6 +28,8 @@ type Writer struct {
 	pods []netip.Prefix
 	// before are the settings that this process and earlier ones have changed; nil if they are not known yet.
 	before settings
+	// removed are the bindings that the next write keeps on record.
+	removed []kernel.Binding
 	// fresh are the egress IPs that have come here of late.
 	fresh map[nft.Key]time.Time
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
@@ -56,6 +58,16 @@ func newWriter(c Config, ways holderWays) *Writer {
 // Close gives back what the Writer has from the kernel. What it has written stays.
 func (w *Writer) Close() { w.table.Close() }
 
+// Record has the next Write or Update, and those that follow, keep bindings on record that were removed: in the same transaction, and in a
+// set that no packet meets. A process that dies before it has seen to their flows leaves the next one to know of them ([Stands]).
+func (w *Writer) Record(removed []kernel.Binding) { w.removed = removed }
+
+// Standing returns what the table had when it was read or written last.
+func (w *Writer) Standing() Standing { return standingOf(w.table.Held().Sets) }
+
+// Elements returns the number of elements that were written last.
+func (w *Writer) Elements() int { return w.table.Held().Sets.Elements() }
+
 // Write makes the kernel hold what d asks for, whatever it holds, and tells whether it had to change
 // anything. leaving are bindings that are not wanted any more: what their pods send is dropped, so that no flow begins
 // while theirs are judged. After an error some of it may be missing: call Write again.
@@ -64,7 +76,7 @@ func (w *Writer) Close() { w.table.Close() }
 // packets.
 func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.Binding) (changed bool, err error) {
 	w.pods = d.ClusterCIDRs
-	w.content = newContent(w.config, d, leaving)
+	w.content = w.contentOf(d, leaving)
 	changes, settingsErr := w.prepareSettings(ctx)
 	w.markFresh(w.heldBefore(), time.Now())
 	guarded, err := w.guard(ctx, d, leaving)
@@ -92,6 +104,12 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	return changed || guarded || len(changes) > 0, errors.Join(settingsErr, wayErr, err)
 }
 
+func (w *Writer) contentOf(d kernel.Desired, leaving []kernel.Binding) *content {
+	c := newContent(w.config, d, leaving)
+	c.sets[removedSet] = journalOf(w.removed)
+	return c
+}
+
 // guard writes the table where there is none, before there is a device by which other nodes' packets arrive. Packets that
 // need a node that has no number yet are rejected. It tells whether it has.
 func (w *Writer) guard(ctx context.Context, d kernel.Desired, leaving []kernel.Binding) (changed bool, err error) {
@@ -100,9 +118,9 @@ func (w *Writer) guard(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	}
 	at, err := w.readLinks()
 	if err != nil {
-		return false, err
+		at = links{} // the write that follows says so
 	}
-	content := newContent(w.config, d, leaving) // w.content is for the next write, which sends what differs from this one
+	content := w.contentOf(d, leaving) // w.content is for the next write, which sends what differs from this one
 	content.before, content.blocks.fresh = w.before, w.fresh
 	return w.table.Write(ctx, w.layout.stateOf(content, w.numbers, at))
 }
@@ -145,6 +163,7 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.B
 	}
 	before := w.content.held
 	edit := w.content.follow(c, leaving)
+	edit.Replace(removedSet, journalOf(w.removed))
 	w.markFresh(func(egressIP netip.Addr) bool { return before[egressIP] }, time.Now())
 	changed, err = w.write(ctx, false, func(assigned numbers) (bool, error) {
 		w.content.point(edit, assigned)
@@ -238,21 +257,27 @@ func (w *Writer) readLinks() (links, error) {
 	return links{mss: largestSegment(w.config.Family, device.MTU)}, nil
 }
 
-// Read says, for a log and in a line each, how the kernel differs from what was written last, which the next
-// Write repairs. A process that has written nothing yet gets no differences.
-func (w *Writer) Read(ctx context.Context) (differences []string, err error) {
-	_, differences, err = w.table.Read(ctx)
-	if err != nil {
-		return nil, err
+// Differences are how the kernel differs from what was written last, for a log and in a line each.
+type Differences struct {
+	// Table are those of the table, and Path those of what carries marked packets, or why they cannot be told.
+	Table, Path []string
+}
+
+// Read looks for differences, which the next Write repairs. A process that has written nothing yet gets none.
+func (w *Writer) Read(ctx context.Context) (d Differences, err error) {
+	if _, d.Table, err = w.table.Read(ctx); err != nil {
+		return Differences{}, err
 	}
-	if len(differences) > 0 || !w.table.Known() {
+	if len(d.Table) > 0 || !w.table.Known() {
 		w.content = nil
 	}
 	if w.numbers == nil {
-		return differences, nil
+		return d, nil
 	}
-	others, err := w.differencesOfWays(ctx)
-	return append(differences, others...), err
+	if d.Path, err = w.differencesOfWays(ctx); err != nil {
+		d.Path = []string{fmt.Sprintf("it cannot be read: %v", err)}
+	}
+	return d, nil
 }
 
 // Untouched tells whether the kernel holds what was written or seen last. It makes no copy of the table. It is

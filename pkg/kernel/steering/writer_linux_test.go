@@ -521,13 +521,13 @@ func TestStanding_IsWhatWasWritten(t *testing.T) {
 		for range 10 {
 			d := n.random(r)
 			n.write(d)
-			var got kernel.Desired
+			var got Standing
 			n.inside(func() (err error) {
-				got, err = Standing(t.Context(), n.c.family)
+				got, err = Stands(t.Context(), n.c.family)
 				return err
 			})
-			if !slices.Equal(got.Bindings, d.Bindings) {
-				t.Errorf("bindings %v, want %v", got.Bindings, d.Bindings)
+			if !slices.Equal(got.Bindings, d.Bindings) || !slices.Equal(got.Given, d.Bindings) {
+				t.Errorf("bindings %v, and %v give egress IPs; want %v", got.Bindings, got.Given, d.Bindings)
 			}
 			inside := kernel.NewCIDRSet(got.Exclusions)
 			for _, prefix := range slices.Concat(d.ClusterCIDRs, d.Exclusions) {
@@ -540,7 +540,7 @@ func TestStanding_IsWhatWasWritten(t *testing.T) {
 			if err := Cleanup(t.Context()); err != nil {
 				return err
 			}
-			got, err := Standing(t.Context(), n.c.family)
+			got, err := Stands(t.Context(), n.c.family)
 			if len(got.Bindings)+len(got.Exclusions) > 0 {
 				t.Errorf("without a table: %v", got)
 			}

@@ -1,0 +1,53 @@
+package steering
+
+import (
+	"net/netip"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
+)
+
+// journalOf returns the elements that keep bindings on record.
+func journalOf(removed []kernel.Binding) nft.Elements {
+	elements := make(nft.Elements, len(removed))
+	for _, b := range removed {
+		elements[nft.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}] = netip.Addr{}
+	}
+	return elements
+}
+
+// Standing is what the table of an IP family has, whoever wrote it. All bindings are sorted and free of duplicates.
+type Standing struct {
+	// Bindings are those whose pods are guarded. Given are those that give flows an egress IP: all of them, but for those that are on
+	// their way out, and none after [Halt]. Removed are those that are on record.
+	Bindings, Given, Removed []kernel.Binding
+	// Exclusions are all networks that are never SNATed.
+	Exclusions []netip.Prefix
+}
+
+// All returns the bindings whose packets may be leaving, or may have left until lately, from an egress IP.
+func (s Standing) All() []kernel.Binding {
+	all := append(append([]kernel.Binding{}, s.Bindings...), s.Given...)
+	return kernel.Sorted(append(all, s.Removed...))
+}
+
+func standingOf(sets nft.Content) (s Standing) {
+	for key := range sets[ownSet] {
+		s.Bindings = append(s.Bindings, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: key.Other})
+	}
+	for key := range sets[ownPodsSet] {
+		s.Bindings = append(s.Bindings, kernel.Binding{Pod: key.Pod, Protocol: kernel.All, EgressIP: key.Other})
+	}
+	for key, egressIP := range sets[sourcesMap] {
+		s.Given = append(s.Given, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: egressIP})
+	}
+	for key, egressIP := range sets[podSourcesMap] {
+		s.Given = append(s.Given, kernel.Binding{Pod: key.Pod, Protocol: kernel.All, EgressIP: egressIP})
+	}
+	for key := range sets[removedSet] {
+		s.Removed = append(s.Removed, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: key.Other})
+	}
+	s.Bindings, s.Given, s.Removed = kernel.Sorted(s.Bindings), kernel.Sorted(s.Given), kernel.Sorted(s.Removed)
+	s.Exclusions = nft.Prefixes(sets[exclusionsSet])
+	return s
+}

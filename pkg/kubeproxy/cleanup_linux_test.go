@@ -1,0 +1,82 @@
+package kubeproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+)
+
+// TestCleanupSteering_KeepsTheEgressIP: where steering is switched off, a pod leaves from its egress IP throughout, its flows go on, and
+// what was on its way out is on record, without an egress IP. Another try after one that was cut off does the same.
+func TestCleanupSteering_KeepsTheEgressIP(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Pods: 1, Masquerade: true})
+	t.Setenv("PATH", l.Path())
+	egressIP, outside := netip.MustParseAddr("203.0.113.1"), netip.AddrPortFrom(l.Outside().V4, 8080)
+	stays := kernel.Binding{Pod: l.Pod(1).V4, Protocol: kernel.UDP, EgressIP: egressIP}
+	leaves, judged := stays, stays
+	leaves.Pod, judged.Pod = netip.MustParseAddr("10.128.0.77"), netip.MustParseAddr("10.128.0.78")
+	_, serveErr := l.Outside().ServeWhoami("udp4", 8080)
+	if err := errors.Join(serveErr, l.AddAddr(l.Node(), egressIP)); err != nil {
+		t.Fatal(err)
+	}
+	inside := func(f func(context.Context) error) {
+		t.Helper()
+		if err := l.Node().Do(func() error { return f(t.Context()) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inside(func(ctx context.Context) error {
+		w := steering.NewWriter(steering.Config{Family: kernel.IPv4, NodeIP: l.Node().V4, Transport: steering.VXLAN, Port: lab.TunnelPort, MarkMask: 0x7e})
+		defer w.Close()
+		w.Record([]kernel.Binding{leaves, judged})
+		d := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}, Bindings: []kernel.Binding{stays}}
+		_, err := w.Write(ctx, d, []kernel.Binding{leaves})
+		return err
+	})
+	flow, err := l.Pod(1).Dial(t.Context(), "udp4", outside, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	traffic := lab.StartTraffic(lab.TrafficConfig{To: []netip.AddrPort{outside}, Protocols: []string{"udp"}, Check: func(q lab.Question) error {
+		if q.Err == nil && q.Seen != egressIP {
+			return fmt.Errorf("want %s", egressIP)
+		}
+		return nil
+	}}, l.Pod(1))
+	inside(func(ctx context.Context) error {
+		return errors.Join(keepBindings(ctx, kernel.IPv4), steering.Halt(ctx))
+	}) // and then it dies
+	for range 2 {
+		inside(cleanupSteering)
+		inside(func(ctx context.Context) error {
+			w := nftables.NewWriter(kernel.IPv4)
+			defer w.Close()
+			held, _, err := w.Read(ctx)
+			if want := kernel.Sorted([]kernel.Binding{stays, leaves, judged}); !slices.Equal(held.Bindings(), want) || len(held["bindings"]) != 1 {
+				t.Errorf("the table has %v, want the record of %v, and %v", held, want, stays)
+			}
+			return err
+		})
+	}
+	if err := traffic.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if sum := traffic.Stop(); sum.Wrong > 0 {
+		t.Error(sum)
+	}
+	if seen, err := flow.Ask(t.Context()); err != nil || seen != egressIP {
+		t.Errorf("the flow is seen as %s, %v", seen, err)
+	}
+	if listed, err := l.Node().Run(t.Context(), "nft", "list", "tables"); err != nil || strings.Contains(listed, steering.Table) {
+		t.Errorf("%v; the tables are\n%s", err, listed)
+	}
+}
