@@ -47,12 +47,14 @@ func TestMetalLB_PodsLeaveFromTheAnnouncer(t *testing.T) {
 					continue
 				}
 				ip := w.egressIPs[0]
-				p := w.probe(ip, w.holder)
+				c, p := w.keepConnections(ip, w.podsOff(w.holder)), w.probe(ip, w.holder)
 				began := time.Now()
 				fault.end(w.holder)
 				before := w.holder
 				w.announcedBy(w.elected(before))
-				w.gap(p, ip, fmt.Sprintf("%s, %s to %s", fault.name, before.Name, w.holder.Name), began, fault.silent)
+				what := fmt.Sprintf("%s, %s to %s", fault.name, before.Name, w.holder.Name)
+				w.gap(p, ip, what, began, fault.silent)
+				c.endWithin(w.poolWorld, ip, what, 95, 2*fault.silent)
 				if w.answeredAt(w.podsOff(before)); !fault.cutOff {
 					w.answered()
 				}

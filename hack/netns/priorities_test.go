@@ -178,4 +178,3 @@ func (n *node) tellsEarlier(chains map[string][]string) error {
 	}
 	return nil
 }
-
