@@ -78,18 +78,19 @@ func TestNeighbours_Fixtures(t *testing.T) {
 }
 
 // TestNeighbours_Marks: other software begins to set a bit of the mark by which packets are steered, as kube-vip's egress does, or to match
-// it, as kindnet's DNS cache does, in rules of nft and of iptables. The node names the chain in every place, until it goes.
+// it, as kindnet's DNS cache does, in rules of nft and of both iptables. The node names the chain in every place, until it goes.
 func TestNeighbours_Marks(t *testing.T) {
 	w := newSteeredWorld(t, settings{nodes: 2}, nil)
 	w.tellMarks("")
 	for _, way := range []struct{ chain, add, remove string }{
-		{"pre of the table inet others", "nft add table inet others ; add chain inet others pre { type filter hook prerouting priority mangle ; } ; add rule inet others pre udp dport 9 meta mark set meta mark or 0x40", "nft delete table inet others"},
-		{"output of the table inet kindnet-dnscache", "nft -f testdata/neighbours/kindnet-dnscache.nft", "nft delete table inet kindnet-dnscache"},
-		{"PREROUTING of the table ip6 mangle", "ip6tables-nft -t mangle -A PREROUTING -p udp --dport 9 -j MARK --set-xmark 0x40/0x40", "ip6tables-nft -t mangle -F PREROUTING"},
+		{"nftables chain pre of the table inet others", "nft add table inet others ; add chain inet others pre { type filter hook prerouting priority mangle ; } ; add rule inet others pre udp dport 9 meta mark set meta mark or 0x40", "nft delete table inet others"},
+		{"chain PREROUTING of the table mangle of iptables-legacy", "iptables-legacy -t mangle -A PREROUTING -p udp --dport 9 -j MARK --set-xmark 0x40/0x40", "iptables-legacy -t mangle -F PREROUTING"},
+		{"nftables chain output of the table inet kindnet-dnscache", "nft -f testdata/neighbours/kindnet-dnscache.nft", "nft delete table inet kindnet-dnscache"},
+		{"nftables chain PREROUTING of the table ip6 mangle", "ip6tables-nft -t mangle -A PREROUTING -p udp --dport 9 -j MARK --set-xmark 0x40/0x40", "ip6tables-nft -t mangle -F PREROUTING"},
 	} {
 		w.onAll(way.add)
 		w.tellMarks(way.chain)
-		w.eventTold("EgressMarkInUse", "nftables chain "+way.chain+" uses bits of egress SNAT's mark 0x7e")
+		w.eventTold("EgressMarkInUse", way.chain+" uses bits of egress SNAT's mark 0x7e")
 		w.onAll(way.remove)
 		w.tellMarks("")
 	}
