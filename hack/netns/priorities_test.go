@@ -25,6 +25,8 @@ const atOnce = 20
 func TestPriorities_IdentityIsRightOrTold(t *testing.T) {
 	everyWay(t, func(n *node) {
 		first := map[reconcile.Backend]int{reconcile.IPTables: iptables.SourceNATPriority, reconcile.NFTables: nftables.SourceNATPriority}[n.Backend]
+		n.Fields = map[string]any{"iptablesSyncPeriod": "10m"} // nobody waits for that
+		n.Configure("")
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		one, other := []string{"inet"}, []string{"ip", "ip6"} // both at once are more hooks than the kernel has room for
@@ -135,12 +137,12 @@ func (n *node) isFirst(is bool) {
 	}
 }
 
-// toldSoon fails unless the node tells of these chains, and of no others, within a second, twice that on a busy machine. It returns after
-// which time it did.
+// toldSoon fails unless the node tells of these chains, and of no others, within a second, or some on a busy machine. It returns after which
+// time it did.
 func (n *node) toldSoon(chains map[string][]string) (after time.Duration) {
 	n.Helper()
 	began := time.Now()
-	n.Eventually(lab.Stretch(2*time.Second), func() error { return n.countsEarlier(chains) })
+	n.Eventually(lab.Stretch(5*time.Second), func() error { return n.countsEarlier(chains) })
 	after = time.Since(began)
 	if err := n.tellsEarlier(chains); err != nil {
 		n.Error(err)

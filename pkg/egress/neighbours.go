@@ -11,8 +11,8 @@ import (
 
 const (
 	// betweenLooks is how long it is from one look at the rules of other software to the next: people are told within a second. As long
-	// as nobody changes rules of nftables, all looks together cost three messages.
-	betweenLooks = time.Second / 2
+	// as nobody changes rules of nftables, all looks together cost three messages, and 0.4 ms of CPU.
+	betweenLooks = 900 * time.Millisecond
 	// shortLook is how long a look may take. Until the next one of its kind it is restAfterLook times as long as it has taken more: there
 	// may be tens of thousands of chains.
 	shortLook, restAfterLook = 20 * time.Millisecond, 50
