@@ -284,7 +284,7 @@ func TestBackend_KernelRefuses(t *testing.T) {
 	n := newNode(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true})
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
-	n.refuses(nftables.Table + "-probe")
+	n.Refuses("ip " + nftables.Table + "-probe")
 	for arguments, want := range map[string]string{
 		`egress-snat-backend: [nftables]`: `proxyArguments.egress-snat-backend: use "iptables" or "auto": the kernel refuses what egress SNAT needs of nftables: `,
 		`proxy-mode: [nftables]`:          `proxyArguments.proxy-mode: egress SNAT cannot be done in the mode "nftables": use "iptables": the kernel refuses what egress SNAT needs of nftables: `,
@@ -308,32 +308,4 @@ func TestBackend_KernelRefuses(t *testing.T) {
 	if save := n.Save(v1.IPv4Protocol); !strings.Contains(save, "OPENSHIFT-EGRESS-SNAT") {
 		t.Errorf("there are no rules of iptables:\n%s", save)
 	}
-}
-
-// refuses has the kernel refuse changes of a table until the test ends: it belongs to another process.
-func (n *node) refuses(table string) {
-	n.Helper()
-	owner := n.Node().Command(context.WithoutCancel(n.Context()), "nft", "-i")
-	commands, err := owner.StdinPipe()
-	if err != nil {
-		n.Fatal(err)
-	}
-	ended, err := lab.Start(owner)
-	if err != nil {
-		n.Fatal(err)
-	}
-	n.Cleanup(func() {
-		_ = commands.Close() // nft ends then
-		<-ended
-	})
-	if _, err := fmt.Fprintf(commands, "add table ip %s { flags owner; }\n", table); err != nil {
-		n.Fatal(err)
-	}
-	n.Eventually(soon, func() error {
-		listed, err := n.Node().Run(n.Context(), "nft", "list", "tables")
-		if err == nil && !strings.Contains(listed, table) {
-			err = fmt.Errorf("there is no table %s: %s", table, listed)
-		}
-		return err
-	})
 }
