@@ -139,13 +139,13 @@ func TestGuide_DefaultMark(t *testing.T) {
 			used |= bits
 		}
 	}
-	var clear []string
+	var free []string
 	for shift := range 32 - 5 {
 		if mask := uint64(0x3f) << shift; mask&used == 0 {
-			clear = append(clear, fmt.Sprintf("%#x", mask))
+			free = append(free, fmt.Sprintf("%#x", mask))
 		}
 	}
-	if diff := gocmp.Diff([]string{"0x3f", "0x7e"}, clear); diff != "" {
+	if diff := gocmp.Diff([]string{"0x3f", "0x7e"}, free); diff != "" {
 		t.Errorf("six bits that are clear of %v (-want, as the guide has it, +got):\n%s", clearOf, diff)
 	}
 }

@@ -136,7 +136,9 @@ func legacyMarkConflicts(of kernel.Family, mask uint32) (found conflict, err err
 		}
 		tool := map[kernel.Family]string{kernel.IPv4: "iptables", kernel.IPv6: "ip6tables"}[family]
 		err := iptables.LegacyRules(family, func(r iptables.LegacyRule) {
-			uses := func(p iptables.LegacyPart) bool { return (p.Name == "MARK" || p.Name == "mark") && bytesUse(p.Info, mask) }
+			uses := func(p iptables.LegacyPart) bool {
+				return (p.Name == "MARK" || p.Name == "mark") && bytesUse(p.Info, mask)
+			}
 			message := markUsed(fmt.Sprintf("chain %s of the table %s of %s-legacy", r.Chain, r.Table, tool), mask)
 			if slices.ContainsFunc(r.Parts, uses) && !slices.Contains(found, message) {
 				found = append(found, message)
