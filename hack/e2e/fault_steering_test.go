@@ -108,6 +108,51 @@ func TestSteering_SomethingInTheWay(t *testing.T) {
 	w.clean(500)
 }
 
+// TestSteering_KernelRefuses: what the kernel cannot do is found out when a node starts, and its log says it once; an Event, the metrics and
+// verify tell it as long as the process runs. Without steering pods use their egress IPs where they run; a node that must steer ends.
+func TestSteering_KernelRefuses(t *testing.T) {
+	belongsTo(t, usual)
+	w := newSteeredWorld(t, settings{nodes: 2}, nil)
+	m := w.members[1]
+	end := m.Refuses("ip "+steeringTable+"-probe", "ip6 "+steeringTable+"-probe", "netdev "+portSecurityTable+"-try")
+	w.restart(m, "")
+	const steering, sources = "the kernel refuses what steering needs of nftables", "this kernel's nftables has no hook at the ingress of interfaces"
+	for _, said := range []string{steering, sources} {
+		if times := strings.Count(m.Printed.String(), said); times != 1 {
+			t.Errorf("the log says %d times that %s, want once", times, said)
+		}
+	}
+	w.eventTold("EgressIPUnreachable", steering)
+	w.eventTold("PodSourcesUnchecked", sources)
+	got, err := w.get(m.Host, metricsAt, "/metrics")
+	w.must(err)
+	out, _, _ := m.Openshift("egress", "verify", "--socket="+m.Socket())
+	for _, told := range []string{`egress_snat_steering_fault{reason="unavailable"} 1`, `egress_snat_port_security_fault{reason="unavailable"} 1`, steering, sources} {
+		if !strings.Contains(got.body+out, told) {
+			t.Errorf("neither the metrics nor verify say %s; verify says %s", told, out)
+		}
+	}
+	by := w.sends(func() { _ = w.unanswered("udp", w.pods[1], w.outside()[0]) }) // the holder gets the answer
+	if !slices.Contains(by, m.Host) {
+		t.Errorf("packets leave by %v, want the pod's own node", by)
+	}
+	m.Stop()
+	m.Configure("egress-snat-steering: [required]")
+	m.Printed.Reset()
+	m.Start()
+	if status := m.Exit(); status != 1 {
+		t.Errorf("required: it ends with status %d, want 1", status)
+	}
+	m.Says("proxyArguments.egress-snat-steering: packets cannot be sent to the nodes that have their egress IPs: " + steering)
+	end()
+	m.Configure("")
+	m.Printed.Reset()
+	m.Start()
+	m.Ready()
+	w.steered()
+	w.clean(10)
+}
+
 // TestSteering_Repair: somebody deletes what steers on a pod's node, and on the holder. Packets are lost until the node has
 // repaired it, within a sync period, but none leaves under another address.
 func TestSteering_Repair(t *testing.T) {

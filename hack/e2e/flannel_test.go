@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -10,22 +9,15 @@ import (
 // its holder, and the others from their nodes; pods see each other's own addresses. So it is for bound pods also while flannel's daemons
 // are dead and the address moves, after somebody has flushed flannel's chains, and with its jump in front of all others.
 func TestFlannel_PodsLeaveFromTheHolder(t *testing.T) {
-	shares := map[flannelWay]share{{"vxlan", false, false}: inCI, {"host-gw", true, true}: usual}
-	for _, nftables := range []bool{false, true} {
-		for _, direct := range []bool{false, true} {
-			for _, backend := range []string{"vxlan", "host-gw"} {
-				way := flannelWay{backend, nftables, direct}
-				name := fmt.Sprintf("%s, %s, steering %s", backend, map[bool]string{false: "iptables", true: "nftables"}[nftables], map[bool]string{false: "VXLAN", true: "direct"}[direct])
-				t.Run(name, func(t *testing.T) {
-					share, has := shares[way]
-					if !has {
-						share = long
-					}
-					belongsTo(t, share)
-					besideFlannel(newFlannelWorld(t, way))
-				})
+	for _, way := range flannelWays() {
+		t.Run(way.String(), func(t *testing.T) {
+			share, has := map[flannelWay]share{{"vxlan", false, false}: inCI, {"host-gw", true, true}: usual}[way]
+			if !has {
+				share = long
 			}
-		}
+			belongsTo(t, share)
+			besideFlannel(newFlannelWorld(t, way))
+		})
 	}
 }
 

@@ -32,6 +32,30 @@ type flannelWay struct {
 	direct   bool   // steering has no tunnel
 }
 
+// flannelWays are all.
+func flannelWays() (ways []flannelWay) {
+	for _, nftables := range []bool{false, true} {
+		for _, direct := range []bool{false, true} {
+			for _, backend := range []string{"vxlan", "host-gw"} {
+				ways = append(ways, flannelWay{backend, nftables, direct})
+			}
+		}
+	}
+	return ways
+}
+
+func (w flannelWay) String() string {
+	return w.backend + ", " + w.rules() + ", steering " + w.steering()
+}
+
+func (w flannelWay) rules() string {
+	return map[bool]string{false: "iptables", true: "nftables"}[w.nftables]
+}
+
+func (w flannelWay) steering() string {
+	return map[bool]string{false: "VXLAN", true: "direct"}[w.direct]
+}
+
 // flannelWorld is a cluster in which flannel's daemons make the pods' network between the nodes, and masquerade what leaves it.
 type flannelWorld struct {
 	*besideWorld

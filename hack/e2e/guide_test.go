@@ -1,16 +1,18 @@
 package e2e
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "write the tables of the guide anew")
@@ -29,20 +31,75 @@ type tried struct {
 	what     string
 }
 
-var besides = []tried{
-	{"flannel", "hack/flannel: github.com/flannel-io/flannel", "TestFlannel_PodsLeaveFromTheHolder", "its daemons with VXLAN and host-gw, with iptables and nftables, steering by " +
-		"VXLAN and direct; 10 MB and fragments both ways; its daemons killed, its chains flushed, its jump in front"},
-	{"MetalLB in layer 2 mode", "hack/metallb: go.universe.tf/metallb", "TestMetalLB_PodsLeaveFromTheAnnouncer", "controller and speakers: a speaker killed and ended, the link of its node cut"},
-	{"MetalLB's controller alone", "hack/metallb: go.universe.tf/metallb", "TestMetalLB_PoolHoldsItsAddresses", "the holder's link cut, connections go on"},
-	{"kindnet", "testdata/neighbours/kindnet.nft", "TestNeighbours_Fixtures", "the rules by which it masquerades; not its flow table"},
-	{"kindnet's DNS cache", "testdata/neighbours/kindnet-dnscache.nft", "TestNeighbours_Marks", "its rule is named: it matches bits of our mark"},
-	{"Calico with nftables", "testdata/neighbours/calico.nft", "TestNeighbours_Fixtures", "the rules by which it marks and masquerades"},
-	{"Calico with iptables", "testdata/neighbours/calico.iptables", "TestNeighbours_Fixtures", "the rules by which it marks and masquerades"},
-	{"kube-router", "testdata/neighbours/kube-router.iptables", "TestNeighbours_Fixtures", "the rules of its network policies, saved and restored three times, and those by which it masquerades"},
-	{"Calico", "felix 3.34-dev", byHand, "VXLAN, with iptables and nftables; failover of the pool"},
-	{"kube-router", "2.11", byHand, "routing and network policies, without its service proxy"},
-	{"keepalived", "2.2.7", byHand, "ended, killed, its link cut"},
-	{"kube-vip, by ARP", "not noted", byHand, "killed; its egress"},
+// besides are the lines. What the tests do in turn is taken from their own lists.
+func besides() []tried {
+	lines := []tried{
+		{
+			"flannel", "hack/flannel: github.com/flannel-io/flannel", "TestFlannel_PodsLeaveFromTheHolder",
+			"its daemons with " + names(flannelWays(), func(w flannelWay) string { return w.backend }, " and ") + ", with " + names(flannelWays(), flannelWay.rules, " and ") +
+				", steering by " + names(flannelWays(), flannelWay.steering, " and ") + "; 10 MB and fragments both ways; its daemons killed, its chains flushed, its jump in front",
+		},
+		{
+			"MetalLB in layer 2 mode", "hack/metallb: go.universe.tf/metallb", "TestMetalLB_PodsLeaveFromTheAnnouncer",
+			"controller and speakers: " + names(metalFaults, func(f metalFault) string { return f.name }, ", ") + "; connections go on",
+		},
+		{"MetalLB's controller alone", "hack/metallb: go.universe.tf/metallb", "TestMetalLB_PoolHoldsItsAddresses", "the holder's link cut, connections go on"},
+		{
+			"keepalived", "2.2.7", "TestKeepalived_PodsLeaveFromTheMaster",
+			"the one with the addresses " + names(keepalivedFaults, func(f keepalivedFault) string { return f.name }, ", ") + ", and back",
+		},
+	}
+	for _, f := range fixtures {
+		lines = append(lines, tried{f.name, "testdata/neighbours/" + f.files[0], "TestNeighbours_Fixtures", "the rules " + f.what})
+	}
+	lines = append(lines, tried{"kindnet's DNS cache", "testdata/neighbours/kindnet-dnscache.nft", "TestNeighbours_Marks", "its rule is named: it matches bits of our mark"})
+	for _, r := range runtimesTested() {
+		lines = append(lines, tried{r.name, r.version, "TestRealNode_DeploymentsLeaveFromTheEgressIP", "CNI " + r.cni + " on kubelets: it calls " + strings.Join(r.calls, ", ")})
+	}
+	return append(lines,
+		tried{"Multus, the thin plugin", "hack/multus: gopkg.in/k8snetworkplumbingwg/multus-cni.v4", "TestCNI_Multus", "CNI 1.0 and 1.1: ADD, CHECK, a DEL that another plugin fails"},
+		tried{"Calico", "felix 3.34-dev", byHand, "VXLAN, with iptables and nftables; failover of the pool"},
+		tried{"kube-router", "2.11", byHand, "routing and network policies, without its service proxy"},
+		tried{"kube-vip, by ARP", "not noted", byHand, "killed; its egress"},
+	)
+}
+
+// names are those of a list, each once.
+func names[T any](list []T, name func(T) string, separator string) string {
+	var all []string
+	for _, item := range list {
+		if !slices.Contains(all, name(item)) {
+			all = append(all, name(item))
+		}
+	}
+	return strings.Join(all, separator)
+}
+
+// runtimeTested is a container runtime, with the commands by which it calls the plugin.
+type runtimeTested struct {
+	name, version, cni string
+	calls              []string
+}
+
+// runtimesTested are those of realWays, with the versions of CNI.
+func runtimesTested() (list []runtimeTested) {
+	names := map[string]runtimeTested{
+		"":           {name: "containerd", version: "1.6 of Debian 12"},
+		"containerd": {name: "containerd", version: "hack/containerd: github.com/containerd/containerd/v2"},
+		"crio":       {name: "CRI-O", version: "hack/crio: github.com/cri-o/cri-o"},
+	}
+	for _, way := range realWays {
+		r := names[way.runtime]
+		r.cni, _ = strings.CutSuffix(cmp.Or(way.cni, "1.0.0"), ".0")
+		r.calls = slices.DeleteFunc(slices.Clone(way.calls), func(call string) bool { return call == "VERSION" }) // it asks what it can do
+		if !slices.ContainsFunc(list, func(other runtimeTested) bool { return other.version == r.version && other.cni == r.cni }) {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b runtimeTested) int {
+		return strings.Compare(strings.ToLower(a.name)+a.version+a.cni, strings.ToLower(b.name)+b.version+b.cni)
+	})
+	return list
 }
 
 // use is one line of the guide's table of what software uses of a node.
@@ -65,6 +122,34 @@ var uses = []use{
 	{"Tailscale", "`0xff0000`", "iptables: `ts-…`, source NAT at 100", "UDP 41641; device `tailscale0`"},
 }
 
+// TestGuide_DefaultMark: of all bits that may be the default, side by side and as many, those are clear of the software that the guide names
+// which it says are.
+func TestGuide_DefaultMark(t *testing.T) {
+	clearOf := []string{"kube-proxy", "CNI plugin portmap", "Calico", "kube-router", "AWS VPC CNI plugin", "Tailscale"}
+	used := uint64(0)
+	for _, u := range uses {
+		if !slices.Contains(clearOf, u.software) {
+			continue
+		}
+		for _, mark := range regexp.MustCompile("`0x([0-9a-f]+)`").FindAllStringSubmatch(u.marks, -1) {
+			bits, err := strconv.ParseUint(mark[1], 16, 32)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used |= bits
+		}
+	}
+	var free []string
+	for shift := range 32 - 5 {
+		if mask := uint64(0x3f) << shift; mask&used == 0 {
+			free = append(free, fmt.Sprintf("%#x", mask))
+		}
+	}
+	if diff := gocmp.Diff([]string{"0x3f", "0x7e"}, free); diff != "" {
+		t.Errorf("six bits that are clear of %v (-want, as the guide has it, +got):\n%s", clearOf, diff)
+	}
+}
+
 // TestGuide_BesideOtherSoftware: the tables of the guide are those of this file, with the versions that are tested. With -update they are
 // written anew.
 func TestGuide_BesideOtherSoftware(t *testing.T) {
@@ -75,7 +160,7 @@ func TestGuide_BesideOtherSoftware(t *testing.T) {
 	result := string(text)
 	tests := testsIn(t, "*_test.go")
 	rows := []string{"| software | version | what was tested | by |", "|---|---|---|---|"}
-	for _, b := range besides {
+	for _, b := range besides() {
 		by := "hand"
 		if b.test != byHand {
 			by = "`" + b.test + "`"
@@ -95,9 +180,18 @@ func TestGuide_BesideOtherSoftware(t *testing.T) {
 		rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |", u.software, u.marks, u.chains, u.ports))
 	}
 	result = withTable(t, result, rows)
+	rows = []string{"  | runtime | CNI | what it calls |", "  |---|---|---|"}
+	for _, r := range runtimesTested() {
+		version, err := versionOf(r.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, fmt.Sprintf("  | %s %s | %s | %s |", r.name, version, r.cni, strings.Join(r.calls, ", ")))
+	}
+	result = withTable(t, result, rows)
 	if *update {
 		err = os.WriteFile(guide, []byte(result), 0o644)
-	} else if diff := cmp.Diff(string(text), result); diff != "" {
+	} else if diff := gocmp.Diff(string(text), result); diff != "" {
 		err = fmt.Errorf("%s is not up to date (-want +got); run 'go test ./hack/e2e -run TestGuide -update':\n%s", guide, diff)
 	}
 	if err != nil {
@@ -138,7 +232,7 @@ func withTable(t *testing.T, document string, rows []string) string {
 	if !found {
 		t.Fatalf("%s has no table %s", guide, rows[0])
 	}
-	for strings.HasPrefix(after, "|") {
+	for strings.HasPrefix(strings.TrimLeft(after, " "), "|") {
 		_, after, _ = strings.Cut(after, "\n")
 	}
 	return before + strings.Join(rows, "\n") + "\n" + after

@@ -12,9 +12,27 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/metallb"
 )
 
+type metalFault struct {
+	name      string
+	share     share
+	end, mend func(*metalWorld, *member)
+	silent    time.Duration // how long MetalLB itself takes to find another node, and a second
+	cutOff    bool
+}
+
+// metalFaults are what happens to the node that announces the egress IPs.
+var metalFaults = []metalFault{
+	{"speaker killed", inCI, func(w *metalWorld, m *member) { w.speakers[m].end(syscall.SIGKILL) }, (*metalWorld).speak, 8 * time.Second, false},
+	{"speaker ended", usual, func(w *metalWorld, m *member) { w.speakers[m].end(syscall.SIGTERM) }, (*metalWorld).speak, 3 * time.Second, false},
+	{
+		"link cut", long, func(w *metalWorld, m *member) { w.must(w.SetLink(m.Host, false)) },
+		func(w *metalWorld, m *member) { w.must(w.SetLink(m.Host, true)) }, 12 * time.Second, true,
+	},
+}
+
 // TestMetalLB_PodsLeaveFromTheAnnouncer: MetalLB gives a Service its addresses and announces them in layer 2 mode. Pods on all nodes
 // leave by the node that announces them, and are answered; also when that moves, because the speaker is killed or ended, or the node's
-// link is cut.
+// link is cut. Connections that were established before go on.
 func TestMetalLB_PodsLeaveFromTheAnnouncer(t *testing.T) {
 	for _, way := range []struct {
 		name  string
@@ -31,32 +49,23 @@ func TestMetalLB_PodsLeaveFromTheAnnouncer(t *testing.T) {
 			w.begin(true)
 			w.announcedBy(w.elected())
 			w.answered()
-			for _, fault := range []struct {
-				name   string
-				share  share
-				end    func(*member)
-				mend   func(*member)
-				silent time.Duration // how long MetalLB itself takes to find another node, and a second
-				cutOff bool
-			}{
-				{"speaker killed", inCI, func(m *member) { w.speakers[m].end(syscall.SIGKILL) }, w.speak, 8 * time.Second, false},
-				{"speaker ended", usual, func(m *member) { w.speakers[m].end(syscall.SIGTERM) }, w.speak, 3 * time.Second, false},
-				{"link cut", long, func(m *member) { w.must(w.SetLink(m.Host, false)) }, func(m *member) { w.must(w.SetLink(m.Host, true)) }, 12 * time.Second, true},
-			} {
+			for _, fault := range metalFaults {
 				if wanted(t) < fault.share {
 					continue
 				}
 				ip := w.egressIPs[0]
-				p := w.probe(ip, w.holder)
+				c, p := w.keepConnections(ip, w.podsOff(w.holder)), w.probe(ip, w.holder)
 				began := time.Now()
-				fault.end(w.holder)
+				fault.end(w, w.holder)
 				before := w.holder
 				w.announcedBy(w.elected(before))
-				w.gap(p, ip, fmt.Sprintf("%s, %s to %s", fault.name, before.Name, w.holder.Name), began, fault.silent)
+				what := fmt.Sprintf("%s, %s to %s", fault.name, before.Name, w.holder.Name)
+				w.gap(p, ip, what, began, fault.silent)
+				c.endWithin(w.poolWorld, ip, what, 95, 2*fault.silent)
 				if w.answeredAt(w.podsOff(before)); !fault.cutOff {
 					w.answered()
 				}
-				fault.mend(before)
+				fault.mend(w, before)
 				w.announcedBy(before)
 				w.answered()
 			}

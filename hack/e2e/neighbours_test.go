@@ -6,31 +6,33 @@ import (
 	"testing"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Other software on the nodes.
 
-// TestNeighbours_SourceNAT: other software masquerades pods in front of iptables' chains, as kindnet does, and was there first or comes
-// later. Bound pods leave from their egress IP all the same. Where a chain decides before ours, the node names it until it goes.
+// TestNeighbours_SourceNAT: other software masquerades pods at all priorities behind ours, as kindnet does at 90, and was there first or
+// comes later. Bound pods leave from their egress IP all the same. Where a chain decides before ours, the node names it until it goes.
 func TestNeighbours_SourceNAT(t *testing.T) {
 	for name, way := range map[string]struct {
 		settings
 		share share
-		// behind is a priority at which others change nothing, before one at which they decide.
+		// behind is the lowest priority at which others change nothing, before one at which they decide.
 		behind, before int
 	}{
-		"iptables":                   {settings{nodes: 2}, inCI, 90, -199},
-		"nftables":                   {settings{nodes: 2, nftables: true}, usual, 90, -199},
-		"nftables, without steering": {settings{nodes: 2, nftables: true, arguments: `egress-snat-steering: ["off"]`}, usual, 90, -198},
+		"iptables":                   {settings{nodes: 2}, inCI, steering.SourceNATPriority + 1, -199},
+		"nftables":                   {settings{nodes: 2, nftables: true}, usual, steering.SourceNATPriority + 1, -199},
+		"nftables, without steering": {settings{nodes: 2, nftables: true, arguments: `egress-snat-steering: ["off"]`}, usual, nftables.SourceNATPriority + 1, -198},
 		"iptables, without steering": {settings{nodes: 2, backend: lab.Legacy, arguments: `egress-snat-steering: ["off"]`}, usual, 101, 90},
 	} {
 		t.Run(name, func(t *testing.T) {
 			belongsTo(t, way.share)
 			w := newIdleWorld(t, way.settings)
-			w.masqueradeAt("first", way.behind)
+			w.masqueradeFrom("first", way.behind, "inet")
 			w.start()
 			pods := w.shop(w.ips(10)...)
-			w.masqueradeAt("later", way.behind)
+			w.masqueradeFrom("later", way.behind, "ip", "ip6")
 			for _, pod := range pods {
 				w.leaves("tcp", pod, w.ips(10)...)
 				w.leaves("udp", pod, w.ips(10)...)
@@ -78,18 +80,19 @@ func TestNeighbours_Fixtures(t *testing.T) {
 }
 
 // TestNeighbours_Marks: other software begins to set a bit of the mark by which packets are steered, as kube-vip's egress does, or to match
-// it, as kindnet's DNS cache does, in rules of nft and of iptables. The node names the chain in every place, until it goes.
+// it, as kindnet's DNS cache does, in rules of nft and of both iptables. The node names the chain in every place, until it goes.
 func TestNeighbours_Marks(t *testing.T) {
 	w := newSteeredWorld(t, settings{nodes: 2}, nil)
 	w.tellMarks("")
 	for _, way := range []struct{ chain, add, remove string }{
-		{"pre of the table inet others", "nft add table inet others ; add chain inet others pre { type filter hook prerouting priority mangle ; } ; add rule inet others pre udp dport 9 meta mark set meta mark or 0x40", "nft delete table inet others"},
-		{"output of the table inet kindnet-dnscache", "nft -f testdata/neighbours/kindnet-dnscache.nft", "nft delete table inet kindnet-dnscache"},
-		{"PREROUTING of the table ip6 mangle", "ip6tables-nft -t mangle -A PREROUTING -p udp --dport 9 -j MARK --set-xmark 0x40/0x40", "ip6tables-nft -t mangle -F PREROUTING"},
+		{"nftables chain pre of the table inet others", "nft add table inet others ; add chain inet others pre { type filter hook prerouting priority mangle ; } ; add rule inet others pre udp dport 9 meta mark set meta mark or 0x40", "nft delete table inet others"},
+		{"chain PREROUTING of the table mangle of iptables-legacy", "iptables-legacy -t mangle -A PREROUTING -p udp --dport 9 -j MARK --set-xmark 0x40/0x40", "iptables-legacy -t mangle -F PREROUTING"},
+		{"nftables chain output of the table inet kindnet-dnscache", "nft -f testdata/neighbours/kindnet-dnscache.nft", "nft delete table inet kindnet-dnscache"},
+		{"nftables chain PREROUTING of the table ip6 mangle", "ip6tables-nft -t mangle -A PREROUTING -p udp --dport 9 -j MARK --set-xmark 0x40/0x40", "ip6tables-nft -t mangle -F PREROUTING"},
 	} {
 		w.onAll(way.add)
 		w.tellMarks(way.chain)
-		w.eventTold("EgressMarkInUse", "nftables chain "+way.chain+" uses bits of egress SNAT's mark 0x7e")
+		w.eventTold("EgressMarkInUse", way.chain+" uses bits of egress SNAT's mark 0x7e")
 		w.onAll(way.remove)
 		w.tellMarks("")
 	}
@@ -146,6 +149,22 @@ func (w *world) allTell(right func(verify, metrics string) error) {
 func (w *world) masqueradeAt(name string, priority int) {
 	w.Helper()
 	w.onAll(fmt.Sprintf("nft add table inet %[1]s ; add chain inet %[1]s post { type nat hook postrouting priority %[2]d ; } ; add rule inet %[1]s post oifname eth0 masquerade", name, priority))
+}
+
+// masqueradeFrom has other software on all nodes masquerade what leaves, at each priority from this one to 200, in tables of these families.
+func (w *world) masqueradeFrom(name string, lowest int, families ...string) {
+	w.Helper()
+	var rules strings.Builder
+	for _, family := range families {
+		fmt.Fprintf(&rules, "table %s %s {\n", family, name)
+		for priority := lowest; priority <= 200; priority++ {
+			fmt.Fprintf(&rules, "chain c%d { type nat hook postrouting priority %d; oifname eth0 masquerade; }\n", priority-lowest, priority)
+		}
+		rules.WriteString("}\n")
+	}
+	for _, m := range w.members {
+		m.AsSomebodyElse(rules.String(), "nft", "-f", "-")
+	}
 }
 
 // tellEarlierNAT waits until all nodes tell of this many chains that come before egress SNAT in each IP family, 0 or 1, and of a table

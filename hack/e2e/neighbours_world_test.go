@@ -132,15 +132,16 @@ func (n *neighbour) end(signal syscall.Signal) {
 // fixture are the rules of a network plugin, as files in testdata/neighbours. The first lines of each say what sources they were read from.
 type fixture struct {
 	name  string
+	what  string // the rules are
 	files []string
 	sync  string // what the plugin does again and again, as a script
 }
 
 var fixtures = []fixture{
-	{"kindnet", []string{"kindnet.nft"}, ""},
-	{"Calico, nftables", []string{"calico.nft"}, ""},
-	{"Calico, iptables", []string{"calico.iptables", "calico.ip6tables"}, ""},
-	{"kube-router", []string{"kube-router.iptables", "kube-router.ip6tables"}, `
+	{"kindnet", "by which it masquerades; not its flow table", []string{"kindnet.nft"}, ""},
+	{"Calico with nftables", "by which it marks and masquerades", []string{"calico.nft"}, ""},
+	{"Calico with iptables", "by which it marks and masquerades", []string{"calico.iptables", "calico.ip6tables"}, ""},
+	{"kube-router", "of its network policies, saved and restored three times, and those by which it masquerades", []string{"kube-router.iptables", "kube-router.ip6tables"}, `
 for family in "" 6; do
 	ip${family}tables-save -t filter | ip${family}tables-restore -w -T filter
 done`},

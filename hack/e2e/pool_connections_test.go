@@ -209,7 +209,12 @@ func (w *world) longestStall() time.Duration {
 // per cent, or one of these had to wait too long.
 func (c *connections) end(w *poolWorld, ip, what string, least int) {
 	w.Helper()
-	longestStall := w.longestStall()
+	c.endWithin(w, ip, what, least, w.longestStall())
+}
+
+// endWithin is end with how long one of them may wait.
+func (c *connections) endWithin(w *poolWorld, ip, what string, least int, longestStall time.Duration) {
+	w.Helper()
 	for deadline := time.Now().Add(2 * longestStall); c.alive() < len(c.all) && time.Now().Before(deadline); {
 		time.Sleep(beat)
 	}

@@ -5,6 +5,9 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +40,51 @@ func TestTested_PackagesExist(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestTested_EveryAlternativeNamesTests: what a test is called changes, and nobody would notice that it does not run any more.
+func TestTested_EveryAlternativeNamesTests(t *testing.T) {
+	for _, p := range tested {
+		names := testsOf(t, p.Package)
+		for _, patterns := range []string{p.All, p.Short} {
+			for _, pattern := range alternatives(patterns) {
+				if !slices.ContainsFunc(names, regexp.MustCompile(pattern).MatchString) {
+					t.Errorf("%s has no test %s, of %s", p.Package, pattern, patterns)
+				}
+			}
+		}
+	}
+}
+
+// testsOf are the tests of a package.
+func testsOf(t *testing.T, pkg string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("../../" + pkg + "/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s has no tests: %v", pkg, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
+			names = append(names, found[1])
+		}
+	}
+	return names
+}
+
+// alternatives are the regular expressions without parentheses that one with parentheses stands for.
+func alternatives(pattern string) (all []string) {
+	inner := regexp.MustCompile(`\(([^()]*)\)`).FindStringSubmatchIndex(pattern)
+	if inner == nil {
+		return []string{pattern}
+	}
+	for choice := range strings.SplitSeq(pattern[inner[2]:inner[3]], "|") {
+		all = append(all, alternatives(pattern[:inner[0]]+choice+pattern[inner[1]:])...)
+	}
+	return all
 }
 
 func TestCount_TestsWithoutParts(t *testing.T) {

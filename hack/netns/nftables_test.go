@@ -276,3 +276,36 @@ func TestBackend_InvalidIsRefused(t *testing.T) {
 		return errors.Join(err, n.CheckPlan(objects, v1.IPv4Protocol))
 	})
 }
+
+// TestBackend_KernelRefuses: a kernel that cannot do what the nftables back end takes is found out at the start. The node ends, and names the
+// argument; with "auto" it says so once, and uses iptables.
+func TestBackend_KernelRefuses(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true})
+	n.serve(n.Outside(), whoamiPort, "tcp4")
+	n.putWeb([]string{egressV4.String()})
+	n.Refuses("ip " + nftables.Table + "-probe")
+	for arguments, want := range map[string]string{
+		`egress-snat-backend: [nftables]`: `proxyArguments.egress-snat-backend: use "iptables" or "auto": the kernel refuses what egress SNAT needs of nftables: `,
+		`proxy-mode: [nftables]`:          `proxyArguments.proxy-mode: egress SNAT cannot be done in the mode "nftables": use "iptables": the kernel refuses what egress SNAT needs of nftables: `,
+	} {
+		n.Configure(arguments)
+		n.Printed.Reset()
+		n.start()
+		if status := n.Exit(); status != 1 {
+			t.Errorf("%s: status %d, want 1", arguments, status)
+		}
+		n.Says(want)
+	}
+	n.Configure(`egress-snat-backend: [auto]`)
+	n.Printed.Reset()
+	n.start()
+	n.Ready()
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	if said := strings.Count(n.Printed.String(), "Egress SNAT uses iptables rules because nftables is unavailable"); said != 1 {
+		t.Errorf("it has said %d times that it uses iptables, want once", said)
+	}
+	if save := n.Save(v1.IPv4Protocol); !strings.Contains(save, "OPENSHIFT-EGRESS-SNAT") {
+		t.Errorf("there are no rules of iptables:\n%s", save)
+	}
+}

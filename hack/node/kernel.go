@@ -1,13 +1,16 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/hack/oracle"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
@@ -134,4 +137,37 @@ func differencesOf(steered steering.Standing, d kernel.Desired) (differences []s
 		differences = append(differences, fmt.Sprintf("table %s has the exclusions %v, want %v", steering.Table, steered.Exclusions, outside))
 	}
 	return differences
+}
+
+// Refuses has the kernel refuse changes of nftables tables, named as nft does with their families, until what it returns is called, or the
+// test ends: they belong to another process.
+func (n *Node) Refuses(tables ...string) (end func()) {
+	n.t.Helper()
+	owner := n.Host.Command(context.WithoutCancel(n.t.Context()), "nft", "-i")
+	commands, err := owner.StdinPipe()
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	ended, err := lab.Start(owner)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	end = sync.OnceFunc(func() {
+		_ = commands.Close() // nft ends then
+		<-ended
+	})
+	n.t.Cleanup(end)
+	for _, table := range tables {
+		if _, err := fmt.Fprintf(commands, "add table %s { flags owner; }\n", table); err != nil {
+			n.t.Fatal(err)
+		}
+		n.Eventually(Soon, func() error {
+			listed, err := n.Host.Run(n.t.Context(), "nft", "list", "tables")
+			if err == nil && !strings.Contains(listed, table) {
+				err = fmt.Errorf("there is no table %s: %s", table, listed)
+			}
+			return err
+		})
+	}
+	return end
 }

@@ -200,6 +200,26 @@ func TestBalancer_WithoutMetalLB(t *testing.T) {
 	}
 }
 
+// TestBalancer_InstalledLater: what MetalLB announces is followed when it comes, without a restart.
+func TestBalancer_InstalledLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBalancerTest(t)
+		b.follow()
+		time.Sleep(time.Hour)
+		if b.barrier.WaitsFor(cluster.Balancers) {
+			t.Error("it waits for MetalLB")
+		}
+		b.install()
+		b.announce("first", "node-a")
+		b.advertise()
+		time.Sleep(2 * time.Minute)
+		if here := b.balancer.read().Here; !slices.Equal(here, []netip.Addr{egressIP}) || !b.held()[egressIP] {
+			t.Errorf("MetalLB has come: it announces %v, and has the rules for %v", here, b.held())
+		}
+		b.becomes(holders.Local, holders.LoadBalancer)
+	})
+}
+
 // TestBalancer_WithoutTheRight all else goes on a moment later. It is a fault only if a load balancer's address is an egress IP, and until
 // there is the right.
 func TestBalancer_WithoutTheRight(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/natorder"
 )
 
@@ -50,15 +51,27 @@ func (n *earlierNAT) troubles() (troubles []tell.Trouble) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, family := range cluster.Families {
-		for _, chain := range n.found[family] {
+		found := n.found[family]
+		for _, chain := range found[:min(len(found), mostNamed)] {
 			troubles = append(troubles, tell.Trouble{Reason: notFirst, Note: describeEarlier(family, chain)})
+		}
+		if more := len(found) - mostNamed; more > 0 {
+			troubles = append(troubles, tell.Trouble{Reason: notFirst, Note: fmt.Sprintf("%d more chains give %s packets a source address before egress SNAT does", more, family)})
 		}
 	}
 	return troubles
 }
 
 func describeEarlier(family v1.IPFamily, chain natorder.Chain) string {
-	return fmt.Sprintf("the %s gives %s packets a source address before egress SNAT does: packets of bound pods that it matches are dropped, or leave from another address. Give the chain a higher priority, 100 for example, or exclude the pods", chain, family)
+	return fmt.Sprintf("the %s gives %s packets a source address before egress SNAT does: packets of bound pods that it matches are dropped, or leave from another address. %s, or exclude the pods", chain, family, advice(chain))
+}
+
+// advice is what to do about a chain.
+func advice(chain natorder.Chain) string {
+	if chain.Priority < iptables.SourceNATPriority {
+		return "Give the chain a higher priority, 100 for example"
+	}
+	return "Have all software of this node use the same iptables, legacy or nft, or set egress-snat-backend to nftables"
 }
 
 func (e *Extension) natFinder(name v1.IPFamily) *natorder.Finder {
@@ -74,8 +87,8 @@ func (e *Extension) findEarlierNAT(name v1.IPFamily, finder *natorder.Finder) {
 	}
 	earlierChains.WithLabelValues(string(name)).Set(float64(len(found)))
 	added, changed := e.earlier.set(name, found)
-	for _, chain := range added {
-		e.logger.Error(nil, "Source NAT of other software comes before egress SNAT: packets of bound pods that it matches are dropped, or leave from another address", "ipFamily", name, "chain", chain.String())
+	for _, chain := range added[:min(len(added), mostNamed)] {
+		e.logger.Error(nil, "Source NAT of other software comes before egress SNAT: packets of bound pods that it matches are dropped, or leave from another address", "ipFamily", name, "chain", chain.String(), "chains", len(found))
 	}
 	if changed {
 		e.events.SetTroubles(e.troubles())

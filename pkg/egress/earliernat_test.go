@@ -29,6 +29,14 @@ func TestEarlierNAT_IsAnEvent(t *testing.T) {
 	if len(events) != 1 || events[0].About.Kind != "Node" || events[0].Reason != "EgressSNATNotFirst" || !strings.Contains(events[0].Note, "chain post of the nftables table inet kindnet, priority -199 gives IPv4 packets") {
 		t.Errorf("Events %+v, want one about the Node that names the chain", events)
 	}
+	many := slices.Repeat([]natorder.Chain{chain}, 300)
+	many[4] = natorder.Chain{Family: "ip", Table: "nat", Name: "POSTROUTING", Priority: 100, Legacy: true}
+	e.earlier.set(v1.IPv4Protocol, many)
+	if troubles := e.earlier.troubles(); len(troubles) != 6 || !strings.Contains(troubles[0].Note, "higher priority") ||
+		!strings.Contains(troubles[4].Note, "chain POSTROUTING of the table nat of iptables-legacy, priority 100") || !strings.Contains(troubles[4].Note, "set egress-snat-backend to nftables") ||
+		!strings.Contains(troubles[5].Note, "295 more chains give IPv4 packets") {
+		t.Errorf("300 chains: %+v, want five of them named", troubles)
+	}
 	if _, changed := e.earlier.set(v1.IPv4Protocol, nil); !changed || len(e.earlier.troubles()) > 0 {
 		t.Errorf("a chain that has gone: changed %v, told %v", changed, e.earlier.troubles())
 	}

@@ -11,7 +11,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
+	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
@@ -29,6 +31,9 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 		if p.overrides.Manifests == "" { // no kubelet writes these
 			p.extension.KeptNodes = keptNodes(p.flags.socket)
 		}
+		if err := p.checkBackend(ctx); err != nil {
+			return extensions{}, err
+		}
 		if err := p.checkSteering(ctx); err != nil {
 			return extensions{}, err
 		}
@@ -43,6 +48,21 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 		x.ports = tunnel.New(ctx, p.tunnel)
 	}
 	return x, nil
+}
+
+// checkBackend returns an error if the rules are to be written by nftables and this kernel cannot do that: no pod would have its egress IP.
+func (p *Proxy) checkBackend(ctx context.Context) error {
+	if p.extension.Backend != reconcile.NFTables || p.flags.backend == autoBackend { // that was chosen because the kernel can
+		return nil
+	}
+	err := nftables.Available(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case p.extension.Proxier == reconcile.NFTables:
+		return p.config.Errorf("proxyArguments.proxy-mode", "egress SNAT cannot be done in the mode \"nftables\": use \"iptables\": %w", err)
+	}
+	return p.config.Errorf("proxyArguments."+backendKey, "use \"iptables\" or \"auto\": %w", err)
 }
 
 // checkPortSecurity finds out whether this kernel can check the sources of what pods send. A node that does not check them

@@ -12,6 +12,7 @@ import (
 	"github.com/google/nftables/expr"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
@@ -20,10 +21,15 @@ type Chain struct {
 	// Family is nft's name of the table's family: ip, ip6 or inet.
 	Family, Table, Name string
 	Priority            int32
+	// Legacy: it is iptables-legacy's.
+	Legacy bool
 }
 
-// String names the chain as an operator finds it with nft.
+// String names the chain as an operator finds it with nft, or with iptables-legacy.
 func (c Chain) String() string {
+	if c.Legacy {
+		return fmt.Sprintf("chain %s of the table %s of %stables-legacy, priority %d", c.Name, c.Table, c.Family, c.Priority)
+	}
 	return fmt.Sprintf("chain %s of the nftables table %s %s, priority %d", c.Name, c.Family, c.Table, c.Priority)
 }
 
@@ -32,7 +38,9 @@ type Finder struct {
 	family kernel.Family
 	// priority is that of the first chain of ours.
 	priority int32
-	found    nft.Found[[]Chain]
+	// otherNFT and otherLegacy: ours are in iptables' own chain, and so may be those of others, by the other back end of iptables.
+	otherNFT, otherLegacy, asked bool
+	found                        nft.Found[[]Chain]
 }
 
 // NewFinder returns a Finder of chains that give packets of an IP family a source address before a chain with this priority does,
@@ -41,9 +49,39 @@ func NewFinder(family kernel.Family, priority int32) *Finder {
 	return &Finder{family: family, priority: priority}
 }
 
-// Find returns the chains that are there now, sorted; none where the kernel has no nftables. As long as nobody changes
-// the ruleset it costs one message.
-func (f *Finder) Find(ctx context.Context) ([]Chain, error) { return f.found.Find(ctx, f.find) }
+// Find returns the chains that are there now, sorted; none of nftables where the kernel has none. As long as nobody changes
+// the ruleset it costs one message. Where the rules of ours are iptables-nft's, it also costs a copy of the legacy tables.
+func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
+	if err := f.askIPTables(ctx); err != nil {
+		return nil, err
+	}
+	found, err := f.found.Find(ctx, f.find)
+	if err != nil || !f.otherLegacy {
+		return found, err
+	}
+	changes := false
+	err = iptables.LegacyRules(f.family, func(r iptables.LegacyRule) {
+		changes = changes || r.Table == "nat" && slices.ContainsFunc(r.Parts, func(p iptables.LegacyPart) bool { return slices.Contains(sourceTargets, p.Name) })
+	})
+	if changes {
+		of := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[f.family]
+		found = append(slices.Clone(found), Chain{Family: of, Table: "nat", Name: iptablesHooks["nat"], Priority: iptables.SourceNATPriority, Legacy: true})
+	}
+	return found, err
+}
+
+// askIPTables finds out, once, which back end of iptables ours is.
+func (f *Finder) askIPTables(ctx context.Context) error {
+	if f.asked || f.priority < iptables.SourceNATPriority {
+		return nil
+	}
+	legacy, err := iptables.IsLegacy(ctx, f.family)
+	if err != nil {
+		return fmt.Errorf("find out which back end of iptables there is: %w", err)
+	}
+	f.otherNFT, f.otherLegacy, f.asked = legacy, !legacy, true
+	return nil
+}
 
 func (f *Finder) find(c *nft.Conn) (found []Chain, err error) {
 	tables, err := f.foreign(c)
@@ -57,7 +95,7 @@ func (f *Finder) find(c *nft.Conn) (found []Chain, err error) {
 		}
 		for _, chain := range chains {
 			if f.comesFirst(chain) && changesSources(c, chain, chains) {
-				found = append(found, Chain{families[of], chain.Table.Name, chain.Name, int32(*chain.Priority)})
+				found = append(found, Chain{Family: families[of], Table: chain.Table.Name, Name: chain.Name, Priority: int32(*chain.Priority)})
 			}
 		}
 	}
@@ -80,7 +118,7 @@ func (f *Finder) foreign(c *nft.Conn) (with []nftables.TableFamily, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("list the nftables tables: %w", err)
 		}
-		if slices.ContainsFunc(tables, func(t *nftables.Table) bool { return !known(t) && !ofIPTables(c, t) }) {
+		if slices.ContainsFunc(tables, func(t *nftables.Table) bool { return !known(t) && (f.otherNFT && t.Name == "nat" || !ofIPTables(c, t)) }) {
 			with = append(with, of)
 		}
 	}
@@ -108,7 +146,7 @@ func ofIPTables(c *nft.Conn, t *nftables.Table) bool {
 // comesFirst tells whether a chain of somebody else's may decide before ours.
 func (f *Finder) comesFirst(chain *nftables.Chain) bool {
 	return chain.Type == nftables.ChainTypeNAT && chain.Hooknum != nil && *chain.Hooknum == *nftables.ChainHookPostrouting &&
-		chain.Priority != nil && int32(*chain.Priority) <= f.priority && !known(chain.Table) && (chain.Table.Name != "nat" || chain.Name != iptablesHooks["nat"])
+		chain.Priority != nil && int32(*chain.Priority) <= f.priority && !known(chain.Table) && (f.otherNFT || chain.Table.Name != "nat" || chain.Name != iptablesHooks["nat"])
 }
 
 // changesSources tells whether a packet that comes to a base chain may meet a rule that gives it a source address. A chain whose rules cannot
@@ -153,11 +191,14 @@ func changesSource(rule *nftables.Rule) bool {
 		case *expr.NAT:
 			return e.Type == expr.NATTypeSourceNAT
 		case *expr.Target: // of iptables-nft
-			return e.Name == "MASQUERADE" || e.Name == "SNAT" || e.Name == "NETMAP"
+			return slices.Contains(sourceTargets, e.Name)
 		}
 		return false
 	})
 }
+
+// sourceTargets are the targets of iptables that give a source address.
+var sourceTargets = []string{"MASQUERADE", "SNAT", "NETMAP"}
 
 // leadsTo returns to which chains of its table a rule may lead: with a map of verdicts, to any.
 func leadsTo(rule *nftables.Rule, of map[string]*nftables.Chain) (names []string) {

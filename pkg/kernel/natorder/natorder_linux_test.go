@@ -15,8 +15,13 @@ type node struct {
 	host *lab.Host
 }
 
-func newNode(t *testing.T) node {
-	return node{t, lab.ForTest(t, lab.Config{Nodes: 1, Pods: 1, IPv6: true}).Node()}
+func newNode(t *testing.T) node { return newNodeOf(t, lab.NFT) }
+
+// newNodeOf returns one whose iptables is that of a back end.
+func newNodeOf(t *testing.T, iptables lab.Backend) node {
+	l := lab.ForTest(t, lab.Config{Nodes: 1, Pods: 1, IPv6: true, Backend: iptables})
+	t.Setenv("PATH", l.Path())
+	return node{t, l.Node()}
 }
 
 func (n node) run(command string) {
@@ -90,4 +95,26 @@ func TestFinder_BesideIPTables(t *testing.T) {
 	n := newNode(t)
 	n.run("iptables-nft -t nat -A POSTROUTING -j MASQUERADE; nft '" + rules["kindnet's"].rules + "'")
 	n.finds("beside iptables", NewFinder(kernel.IPv6, 100), "chain postrouting of the nftables table inet kindnet, priority 90")
+}
+
+// TestFinder_OtherIPTables: where the rules are in iptables' own chain, the other back end's chain has the same priority.
+func TestFinder_OtherIPTables(t *testing.T) {
+	for ours, test := range map[lab.Backend]struct{ other, found string }{
+		lab.NFT:    {"legacy", "chain POSTROUTING of the table nat of iptables-legacy, priority 100"},
+		lab.Legacy: {"nft", "chain POSTROUTING of the nftables table ip nat, priority 100"},
+	} {
+		t.Run(string(ours), func(t *testing.T) {
+			n := newNodeOf(t, ours)
+			n.run("iptables -t nat -A POSTROUTING -j MASQUERADE")
+			f, before := NewFinder(kernel.IPv4, 100), NewFinder(kernel.IPv4, -198)
+			n.finds("ours alone", f)
+			n.run("iptables-" + test.other + " -t nat -A POSTROUTING -s 192.0.2.1 -j ACCEPT")
+			n.finds("rules that give nothing", f)
+			n.run("iptables-" + test.other + " -t nat -N masq; iptables-" + test.other + " -t nat -A masq -j MASQUERADE; iptables-" + test.other + " -t nat -I POSTROUTING -j masq")
+			n.finds("others", f, test.found)
+			n.finds("others, and ours before all of iptables", before)
+			n.run("iptables-" + test.other + " -t nat -F")
+			n.finds("gone", f)
+		})
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/nftables"
@@ -15,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
 )
@@ -80,8 +82,7 @@ func (s *pathState) foreignRoute(r netlink.Route) {
 }
 
 // markConflicts returns which nftables rules of others use bits of the mark, of iptables-nft as well; a line for each
-// chain. Rules of iptables-legacy are not seen, but the ip rules that go with them are. Packets of the IP family do not pass tables of
-// the other one; those of both are meant if the family is empty.
+// chain. Packets of the IP family do not pass tables of the other one; those of both are meant if the family is empty.
 func markConflicts(c *nft.Conn, of kernel.Family, mask uint32) (found conflict, err error) {
 	other := map[kernel.Family]nftables.TableFamily{kernel.IPv4: nftables.TableFamilyIPv6, kernel.IPv6: nftables.TableFamilyIPv4}[of]
 	chains, err := c.ListChains()
@@ -101,8 +102,7 @@ func markConflicts(c *nft.Conn, of kernel.Family, mask uint32) (found conflict, 
 		}
 		for _, r := range rules {
 			if usesMark(r, mask) {
-				found = append(found, fmt.Sprintf("a rule in the nftables chain %s of the table %s %s uses bits of egress SNAT's mark %#x, so packets of either would be misrouted: "+
-					"delete the rule, or choose another mask with egress-snat-mark-mask", chain.Name, tableFamilies[chain.Table.Family], chain.Table.Name, mask))
+				found = append(found, markUsed(fmt.Sprintf("nftables chain %s of the table %s %s", chain.Name, tableFamilies[chain.Table.Family], chain.Table.Name), mask))
 				break
 			}
 		}
@@ -120,7 +120,41 @@ type MarkUsers struct {
 
 // Find returns which rules do so now, for an operator and in a line for each chain. It must not be used by two goroutines at once.
 func (m *MarkUsers) Find(ctx context.Context) ([]string, error) {
-	return m.found.Find(ctx, func(c *nft.Conn) (conflict, error) { return markConflicts(c, m.Family, m.Mask) })
+	found, err := m.found.Find(ctx, func(c *nft.Conn) (conflict, error) { return markConflicts(c, m.Family, m.Mask) })
+	if err != nil {
+		return nil, err
+	}
+	legacy, err := legacyMarkConflicts(m.Family, m.Mask)
+	return slices.Concat(found, legacy), err
+}
+
+// legacyMarkConflicts is markConflicts for iptables-legacy.
+func legacyMarkConflicts(of kernel.Family, mask uint32) (found conflict, err error) {
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		if of != "" && of != family {
+			continue
+		}
+		tool := map[kernel.Family]string{kernel.IPv4: "iptables", kernel.IPv6: "ip6tables"}[family]
+		err := iptables.LegacyRules(family, func(r iptables.LegacyRule) {
+			uses := func(p iptables.LegacyPart) bool {
+				return (p.Name == "MARK" || p.Name == "mark") && bytesUse(p.Info, mask)
+			}
+			message := markUsed(fmt.Sprintf("chain %s of the table %s of %s-legacy", r.Chain, r.Table, tool), mask)
+			if slices.ContainsFunc(r.Parts, uses) && !slices.Contains(found, message) {
+				found = append(found, message)
+			}
+		})
+		if err != nil {
+			return nil, fmt.Errorf("look for marks: %w", err)
+		}
+	}
+	return found, nil
+}
+
+// markUsed says what to do about a chain that uses bits of the mark.
+func markUsed(chain string, mask uint32) string {
+	return fmt.Sprintf("a rule in the %s uses bits of egress SNAT's mark %#x, so packets of either would be misrouted: "+
+		"delete the rule, or choose another mask with egress-snat-mark-mask", chain, mask)
 }
 
 // tableFamilies are nft's names.
@@ -185,11 +219,12 @@ func usesMark(r *nftables.Rule, mask uint32) bool {
 // (linux/netfilter/xt_mark.h).
 func extensionUses(info xt.InfoAny, mask uint32) bool {
 	raw, ok := info.(*xt.Unknown)
-	if !ok || len(*raw) < 8 {
-		return false
-	}
-	mark, of := binary.NativeEndian.Uint32(*raw), binary.NativeEndian.Uint32((*raw)[4:])
-	return mark&of&mask != 0
+	return ok && bytesUse(*raw, mask)
+}
+
+// bytesUse is extensionUses for the bytes of the structure.
+func bytesUse(info []byte, mask uint32) bool {
+	return len(info) >= 8 && binary.NativeEndian.Uint32(info)&binary.NativeEndian.Uint32(info[4:])&mask != 0
 }
 
 // conflictsAtStart returns what of somebody else's is in the way of a path that is to be made.

@@ -106,10 +106,20 @@ func TestWarnings_OfMarks(t *testing.T) {
 			})
 		}
 		expect("nobody marks")
-		iptables := map[kernel.Family]string{kernel.IPv4: "iptables-nft", kernel.IPv6: "ip6tables-nft"}[n.config.Family]
-		n.run(iptables + " -t mangle -A PREROUTING -j MARK --set-xmark 0x2/0x2")
-		expect("as kube-vip", "a rule in the nftables chain PREROUTING of the table "+tableFamilies[nft.FamilyOf(n.config.Family).Table]+" mangle uses bits of egress SNAT's mark")
-		n.run(iptables + " -t mangle -F")
-		expect("nobody marks any more")
+		iptables := map[kernel.Family]string{kernel.IPv4: "iptables", kernel.IPv6: "ip6tables"}[n.config.Family]
+		table := tableFamilies[nft.FamilyOf(n.config.Family).Table]
+		for tool, told := range map[string]string{
+			"-nft":    "nftables chain PREROUTING of the table " + table + " mangle",
+			"-legacy": "chain PREROUTING of the table mangle of " + iptables + "-legacy",
+		} {
+			for _, rule := range []string{"-j MARK --set-xmark 0x2/0x2", "-p tcp -m mark --mark 0x40/0x40 -j ACCEPT"} {
+				n.run(iptables + tool + " -t mangle -A PREROUTING -j MARK --set-xmark 0x4000/0x4000")
+				expect("other bits, by " + tool)
+				n.run(iptables + tool + " -t mangle -A PREROUTING " + rule)
+				expect("as kube-vip, by "+tool, "a rule in the "+told+" uses bits of egress SNAT's mark")
+				n.run(iptables + tool + " -t mangle -F")
+				expect("nobody marks any more, by " + tool)
+			}
+		}
 	})
 }

@@ -1,0 +1,48 @@
+package iptables
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// TestLegacyRules_OfAllTables: in chains of hooks and in others, with their matches and targets.
+func TestLegacyRules_OfAllTables(t *testing.T) {
+	for family, tool := range map[kernel.Family]string{kernel.IPv4: "iptables-legacy", kernel.IPv6: "ip6tables-legacy"} {
+		t.Run(string(family), func(t *testing.T) {
+			host := lab.ForTest(t, lab.Config{Nodes: 1, IPv6: true}).Node()
+			for _, command := range []string{
+				"-t mangle -N mine", "-t mangle -A mine -p udp -m udp --dport 9 -m mark --mark 0x40/0x7e -j MARK --set-xmark 0x40/0x40", "-t mangle -A PREROUTING -j mine",
+				"-t nat -A POSTROUTING -o eth0 -j MASQUERADE",
+			} {
+				if out, err := host.Run(t.Context(), "sh", "-c", tool+" "+command); err != nil {
+					t.Fatalf("%s: %v: %s", command, err, out)
+				}
+			}
+			var found []string
+			err := host.Do(func() error {
+				return LegacyRules(family, func(r LegacyRule) {
+					text := r.Table + " " + r.Chain
+					for _, p := range r.Parts {
+						text += " " + p.Name
+						if strings.EqualFold(p.Name, "mark") {
+							text += fmt.Sprintf("=%x", p.Info[:8])
+						}
+					}
+					if len(r.Parts) > 1 || r.Parts[0].Name != "" { // policies and jumps have targets without a name
+						found = append(found, text)
+					}
+				})
+			})
+			want := []string{"mangle mine udp mark=400000007e000000 MARK=4000000040000000", "nat POSTROUTING MASQUERADE"}
+			if diff := cmp.Diff(want, found); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
