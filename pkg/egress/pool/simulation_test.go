@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
 // simulation has members on a network, in a time of its own. What it needs of the world is modelled after
@@ -40,7 +42,7 @@ type simulation struct {
 	// gateways: each side of a partition has one.
 	gateways bool
 	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there.
-	leases []map[netip.Addr]uint64
+	leases []holders.Statement
 	// siblings and zones are what the nodes are told of them.
 	siblings map[netip.Addr][]netip.Addr
 	zones    map[string]string
@@ -55,6 +57,7 @@ type overlap struct {
 // simulatedNode is a node: a kernel, and a process that may be dead.
 type simulatedNode struct {
 	*Member
+	book  *holders.Directory
 	name  string
 	index int
 	skew  time.Duration
@@ -113,6 +116,11 @@ func (q *queue) Pop() any {
 	return last
 }
 
+// address is the node's own.
+func (n *simulatedNode) address() netip.Addr {
+	return netip.AddrFrom4([4]byte{192, 0, 2, byte(n.index + 1)})
+}
+
 func addresses(n int) (list []netip.Addr) {
 	ip := netip.MustParseAddr("10.0.0.1")
 	for range n {
@@ -165,14 +173,14 @@ func (s *simulation) between(least, most time.Duration) time.Duration {
 // start starts the process of a node.
 func (s *simulation) boot(n *simulatedNode) {
 	n.run++
-	n.Member, n.running, n.wake, n.told = NewMember(n.name, n.run), true, 0, State{}
-	n.handover = !n.older
+	n.book = holders.NewDirectory(holders.Config{NodeName: n.name, Outer: "IPv4"})
+	n.Member, n.running, n.wake, n.told = NewMember(n.book, n.run, !n.older), true, 0, State{}
 	clear(n.seen)
 	clear(n.exchanged)
 	clear(n.wrong)
 	s.tell(n, Found{sorted(n.kernel)})
 	if s.leases != nil {
-		s.tell(n, s.epochs(n))
+		s.know(n)
 	}
 	s.tell(n, Networks{s.networks(n)})
 	s.tell(n, s.pool())
@@ -278,11 +286,13 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 		if a.PassOn {
 			s.pass(n, a)
 		}
+		n.book.Apply(holders.Arrived{Addresses: []netip.Addr{a.Address}}, s.clock(n))
 	case Release:
 		if !n.older {
 			n.drops[a.Address] = s.now + dropTime
 		}
 		delete(n.passes, a.Address)
+		n.book.Apply(holders.Left{Addresses: []netip.Addr{a.Address}}, s.clock(n))
 		delete(n.kernel, a.Address)
 	case Renew:
 		for _, ip := range a.Addresses {
@@ -302,35 +312,45 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 }
 
 // withLeases has nodes write Leases.
-func (s *simulation) withLeases() { s.leases = make([]map[netip.Addr]uint64, len(s.nodes)) }
+func (s *simulation) withLeases() {
+	s.leases = make([]holders.Statement, len(s.nodes))
+	for _, n := range s.nodes {
+		s.know(n)
+	}
+}
 
 // write has the API server tell all nodes of a node's Lease. It is reached from all sides of a partition.
 func (s *simulation) write(n *simulatedNode, held map[netip.Addr]uint64) {
 	if n.off || n.down {
 		return
 	}
-	s.leases[n.index] = held
+	s.leases[n.index] = holders.Statement{Addresses: held, Revision: s.leases[n.index].Revision + 1}
 	for _, o := range s.nodes {
 		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() {
 			if !o.off && !o.down {
-				s.tell(o, s.epochs(o))
+				s.hear(o, n)
 			}
 		})
 	}
 }
 
-// epochs is what the Leases say to a node.
-func (s *simulation) epochs(n *simulatedNode) Epochs {
-	known := Epochs{Highest: map[netip.Addr]uint64{}, Own: s.leases[n.index], Others: map[netip.Addr]uint64{}}
+// know has a node that starts know of all Nodes and Leases.
+func (s *simulation) know(n *simulatedNode) {
+	now := s.clock(n)
 	for _, o := range s.nodes {
-		for ip, epoch := range s.leases[o.index] {
-			known.Highest[ip] = max(known.Highest[ip], epoch)
-			if o != n {
-				known.Others[ip] = max(known.Others[ip], epoch)
-			}
-		}
+		n.book.Apply(holders.NodeSeen{Name: o.name, Ready: true, InternalIPs: []netip.Addr{o.address()}}, now)
+		s.hear(n, o)
 	}
-	return known
+	n.book.Apply(holders.OwnAddresses{Addresses: sorted(n.kernel)}, now)
+	n.book.Apply(holders.LeasesKnown{}, now)
+}
+
+// hear has a node hear of another one's Lease.
+func (s *simulation) hear(n, of *simulatedNode) {
+	if lease := s.leases[of.index]; n.running && lease.Addresses != nil {
+		n.book.Apply(holders.Announced{Node: of.name, Statement: lease, Source: holders.Lease, Renewed: time.Unix(0, int64(s.now))}, s.clock(n))
+		s.tell(n, Tick{})
+	}
 }
 
 // pass has a node pass on what it does not track, unless it has just had the address itself.
