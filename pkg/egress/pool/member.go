@@ -22,8 +22,8 @@ const (
 	// probesAtOnce is how many probes may be under way. There is more than one because that of an address that another host has is
 	// repeated all the time.
 	probesAtOnce = 3
-	// inspection is how often a member asks whether another host has its addresses, too.
-	inspection = 10 * time.Second
+	// Inspection is how often a member asks whether another host has its addresses, too.
+	Inspection = 10 * time.Second
 	// looks is how many times in a row nobody answers before a member is cut off.
 	looks = 2
 	// validity is how long an answer counts after the question, and a decision to take an address: a process that was

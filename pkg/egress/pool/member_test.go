@@ -21,6 +21,14 @@ var (
 	compare  = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmpopts.EquateEmpty()}
 )
 
+// addresses are as many in a row.
+func addresses(n int) (list []netip.Addr) {
+	for ip := netip.MustParseAddr("10.0.0.1"); len(list) < n; ip = ip.Next() {
+		list = append(list, ip)
+	}
+	return list
+}
+
 func moment(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
 
 // newMember is a member with a book of its own, and no API server.
@@ -275,7 +283,7 @@ func TestMember_GivesAwayToAMemberNotToALease(t *testing.T) {
 
 func TestState_Parts(t *testing.T) {
 	s := peerState("node-1.example", 7, nil)
-	if parts := s.parts(); len(parts) != 1 || len(parts[0].Held) > 0 {
+	if parts := s.Parts(); len(parts) != 1 || len(parts[0].Held) > 0 {
 		t.Errorf("no addresses: %+v, want one part", parts)
 	}
 	s.Held = map[netip.Addr]uint64{}
@@ -283,7 +291,7 @@ func TestState_Parts(t *testing.T) {
 		s.Held[ip] = uint64(i)
 	}
 	all := map[netip.Addr]uint64{}
-	parts := s.parts()
+	parts := s.Parts()
 	for _, part := range parts {
 		text, err := json.Marshal(part)
 		if err != nil || len(text) > datagram || !part.Part || part.Name != s.Name || part.Version != s.Version {
@@ -543,8 +551,8 @@ func TestMember_KnowsOfNoServicesAndKeepsWhatItHas(t *testing.T) {
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
 	m.Next(Pool{Nodes: []string{"a"}}, moment(0))
-	acts(t, m.Next(Tick{}, moment(inspection-1)))
-	acts(t, m.Next(Wanted{}, moment(inspection-1)), Release{Address: ip1, Why: Unwanted})
+	acts(t, m.Next(Tick{}, moment(Inspection-1)))
+	acts(t, m.Next(Wanted{}, moment(Inspection-1)), Release{Address: ip1, Why: Unwanted})
 }
 
 func TestMember_OldStatesDoNotCount(t *testing.T) {

@@ -29,7 +29,7 @@ func (m *Member) look(now time.Time) (actions []Action) {
 	}
 	if m.Majority() && !m.tied() || m.pool == nil {
 		m.view.alone, m.view.gateway = 0, false
-		if inspects := holds && m.due(m.view.inspected.Add(inspection), now); !m.view.returned && !inspects {
+		if inspects := holds && m.due(m.view.inspected.Add(Inspection), now); !m.view.returned && !inspects {
 			return nil
 		}
 	} else if m.settled.IsZero() {
