@@ -502,7 +502,7 @@ func (d *Directory) settleAll(n *node) {
 func (d *Directory) settle(ip netip.Addr) {
 	a := d.address(ip)
 	candidates := d.candidates(ip, a)
-	d.seeAll(ip, candidates)
+	d.seeAll(ip, a, candidates)
 	holding := d.judge(ip, a.holding, candidates)
 	switch {
 	case holding.State == Unclaimed:
@@ -528,8 +528,12 @@ func (d *Directory) settle(ip netip.Addr) {
 	}
 }
 
-// seeAll notes the epochs of an address. What a live node announces may be the first that is heard of it.
-func (d *Directory) seeAll(ip netip.Addr, candidates []Holding) {
+// seeAll notes the epochs of an address, also those of statements that have been overtaken. What a live node announces may be the first
+// that is heard of it.
+func (d *Directory) seeAll(ip netip.Addr, a *address, candidates []Holding) {
+	if _, wanted := d.seen[ip]; !wanted {
+		return
+	}
 	for _, c := range candidates {
 		if c.State == Remote {
 			d.see(ip, c.Epoch, d.now)
@@ -537,6 +541,9 @@ func (d *Directory) seeAll(ip netip.Addr, candidates []Holding) {
 	}
 	for _, c := range candidates {
 		d.see(ip, c.Epoch, time.Time{})
+	}
+	for name := range a.announcers {
+		d.see(ip, d.nodes[name].highest(ip), time.Time{})
 	}
 }
 

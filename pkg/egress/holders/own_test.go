@@ -175,6 +175,11 @@ func TestDirectory_EpochsOfThePool(t *testing.T) {
 	if epoch, _ := d.Leased(ip, at(2)); epoch != 0 {
 		t.Errorf("a member had said it before: epoch %d, want none", epoch)
 	}
+	overtaken := b(7, 1)
+	overtaken.Source = Lease
+	if d.Apply(overtaken, at(2)); d.seen[ip].epoch != 7 {
+		t.Errorf("of a statement that was overtaken %d is remembered, want 7", d.seen[ip].epoch)
+	}
 	d.Apply(b(8, 4), at(2))
 	d.Apply(nobody, at(3))
 	if epoch, _ := d.Leased(ip, at(3)); epoch != 0 {

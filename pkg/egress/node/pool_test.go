@@ -627,6 +627,7 @@ func (s *simulation) fault(n *simulatedNode) {
 
 // repair ends all faults.
 func (s *simulation) repair() {
+	s.comeBack()
 	for _, n := range s.nodes {
 		n.segment, n.deaf, n.paused, n.draining = 0, false, 0, false
 		if n.down {

@@ -43,8 +43,12 @@ type simulation struct {
 	passed int
 	// gateways: each side of a partition has one.
 	gateways bool
-	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there.
+	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there. away: it is, for a while.
 	leases []holders.Statement
+	away   bool
+	// sending is since when packets of an address leave from two nodes that hear each other, and twofold the longest time of that.
+	sending map[netip.Addr]time.Duration
+	twofold time.Duration
 	// siblings and zones are what the nodes are told of them.
 	siblings map[netip.Addr][]netip.Addr
 	zones    map[string]string
@@ -83,6 +87,10 @@ type simulatedNode struct {
 	wrong           map[int]time.Duration
 	wake            time.Duration
 	told            pool.State
+	// differs has the addresses of which the node does not know whether they are in its kernel, since when.
+	differs map[netip.Addr]time.Duration
+	// heard is the highest epoch of each address that the process was told.
+	heard map[netip.Addr]uint64
 }
 
 // passing is to a node, until a time.
@@ -115,11 +123,6 @@ func (q *queue) Pop() any {
 	last := q.list[len(q.list)-1]
 	q.list = q.list[:len(q.list)-1]
 	return last
-}
-
-// address is the node's own.
-func (n *simulatedNode) address() netip.Addr {
-	return netip.AddrFrom4([4]byte{192, 0, 2, byte(n.index + 1)})
 }
 
 func sorted[V any](addresses map[netip.Addr]V) []netip.Addr {
@@ -177,16 +180,26 @@ func (s *simulation) between(least, most time.Duration) time.Duration {
 
 // start starts the process of a node.
 func (s *simulation) boot(n *simulatedNode) {
+	if run := n.run; s.leases != nil && (s.away || n.down) { // it does nothing before it knows all objects
+		s.after(100*time.Millisecond, func() {
+			if n.run == run && !n.running && !n.off {
+				s.boot(n)
+			}
+		})
+		return
+	}
 	n.run++
 	n.Node = New(holders.Config{NodeName: n.name, Outer: kernel.IPv4})
 	n.Join(n.run, !n.older)
 	n.running, n.wake, n.told = true, 0, pool.State{}
+	n.heard = map[netip.Addr]uint64{}
 	clear(n.seen)
 	clear(n.exchanged)
 	clear(n.wrong)
 	s.tell(n, pool.Found{Addresses: sorted(n.kernel)})
 	if s.leases != nil {
 		s.know(n)
+		s.reply(n, s.between(50*time.Millisecond, 200*time.Millisecond), func() Event { n.Speak(); s.say(n); return pool.Tick{} })
 	}
 	s.tell(n, pool.Networks{Networks: s.networks(n)})
 	s.tell(n, s.pool())
@@ -203,7 +216,9 @@ func (s *simulation) pool() pool.Pool {
 	return all
 }
 
-func (s *simulation) wants() pool.Wanted { return pool.Wanted{Addresses: s.wanted, Siblings: s.siblings} }
+func (s *simulation) wants() pool.Wanted {
+	return pool.Wanted{Addresses: s.wanted, Siblings: s.siblings}
+}
 
 // named returns a node.
 func (s *simulation) named(name string) *simulatedNode {
@@ -225,7 +240,7 @@ func (s *simulation) networks(n *simulatedNode) []pool.Network {
 }
 
 // tell tells a process something, and does what it says.
-func (s *simulation) tell(n *simulatedNode, e pool.Event) {
+func (s *simulation) tell(n *simulatedNode, e Event) {
 	run := n.run
 	if !n.running || n.off {
 		return
@@ -239,9 +254,14 @@ func (s *simulation) tell(n *simulatedNode, e pool.Event) {
 		return
 	}
 	now := s.clock(n)
-	actions, _ := n.Next(e, now)
+	n.note(e)
+	actions, changed := n.Next(e, now)
 	for _, a := range actions {
 		s.do(n, a)
+	}
+	if changed {
+		s.say(n)
+		s.reply(n, 0, func() Event { return pool.Tick{} })
 	}
 	if n.wake = 0; !n.Wake(now).IsZero() {
 		n.wake = s.now + n.Wake(now).Sub(now)
@@ -264,7 +284,7 @@ func (s *simulation) do(n *simulatedNode, a pool.Action) {
 		}
 		ask()
 		s.after(40*time.Millisecond, ask)
-		s.reply(n, 80*time.Millisecond, func() pool.Event {
+		s.reply(n, 80*time.Millisecond, func() Event {
 			probed := pool.Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at}
 			if !heard {
 				probed.Cut = a.Addresses
@@ -280,27 +300,33 @@ func (s *simulation) do(n *simulatedNode, a pool.Action) {
 		looked, own := pool.Looked{At: s.clock(n)}, map[netip.Addr]string{}
 		ask := func() {
 			s.ask(n, a.Own, own)
-			s.reply(n, time.Millisecond, func() pool.Event { return pool.Answered{At: looked.At, Addresses: sorted(own)} })
+			s.reply(n, time.Millisecond, func() Event { return pool.Answered{At: looked.At, Addresses: sorted(own)} })
 			looked.Peers = looked.Peers || s.hearsNodes(n)
 			looked.Gateway = looked.Gateway || s.hearsGateway(n)
 		}
 		ask()
 		s.after(40*time.Millisecond, ask)
-		s.reply(n, 80*time.Millisecond, func() pool.Event { return looked })
+		s.reply(n, 80*time.Millisecond, func() Event { return looked })
 	case pool.Take:
 		s.checkTake(n, a)
 		n.kernel[a.Address] = s.now + pool.Lifetime
 		if a.PassOn {
 			s.pass(n, a)
 		}
-		n.Apply(holders.Arrived{Addresses: []netip.Addr{a.Address}}, s.clock(n))
+		s.report(n)
+		s.tell(n, holders.Arrived{Addresses: []netip.Addr{a.Address}})
 	case pool.Release:
 		if !n.older {
 			n.drops[a.Address] = s.now + dropTime
 		}
 		delete(n.passes, a.Address)
-		n.Apply(holders.Left{Addresses: []netip.Addr{a.Address}}, s.clock(n))
+		left := holders.Left{Addresses: []netip.Addr{a.Address}}
+		if a.GoOn {
+			left.Until = s.clock(n).Add(goesOn)
+		}
+		s.tell(n, left)
 		delete(n.kernel, a.Address)
+		s.report(n)
 	case pool.Renew:
 		for _, ip := range a.Addresses {
 			if _, there := n.kernel[ip]; there {
@@ -312,51 +338,6 @@ func (s *simulation) do(n *simulatedNode, a pool.Action) {
 		for _, o := range s.nodes {
 			s.send(n, o, a.State)
 		}
-		if s.leases != nil {
-			s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.write(n, a.State.Held) })
-		}
-	}
-}
-
-// withLeases has nodes write Leases.
-func (s *simulation) withLeases() {
-	s.leases = make([]holders.Statement, len(s.nodes))
-	for _, n := range s.nodes {
-		s.know(n)
-	}
-}
-
-// write has the API server tell all nodes of a node's Lease. It is reached from all sides of a partition.
-func (s *simulation) write(n *simulatedNode, held map[netip.Addr]uint64) {
-	if n.off || n.down {
-		return
-	}
-	s.leases[n.index] = holders.Statement{Addresses: held, Revision: s.leases[n.index].Revision + 1}
-	for _, o := range s.nodes {
-		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() {
-			if !o.off && !o.down {
-				s.hear(o, n)
-			}
-		})
-	}
-}
-
-// know has a node that starts know of all Nodes and Leases.
-func (s *simulation) know(n *simulatedNode) {
-	now := s.clock(n)
-	for _, o := range s.nodes {
-		n.Apply(holders.NodeSeen{Name: o.name, Ready: true, InternalIPs: []netip.Addr{o.address()}}, now)
-		s.hear(n, o)
-	}
-	n.Apply(holders.OwnAddresses{Addresses: sorted(n.kernel)}, now)
-	n.Apply(holders.LeasesKnown{}, now)
-}
-
-// hear has a node hear of another one's Lease.
-func (s *simulation) hear(n, of *simulatedNode) {
-	if lease := s.leases[of.index]; n.running && lease.Addresses != nil {
-		n.Apply(holders.Announced{Node: of.name, Statement: lease, Source: holders.Lease, Renewed: time.Unix(0, int64(s.now))}, s.clock(n))
-		s.tell(n, pool.Tick{})
 	}
 }
 
@@ -388,7 +369,7 @@ func (s *simulation) checkPasses() {
 }
 
 // reply tells a process of an answer, if it is still the one that asked.
-func (s *simulation) reply(n *simulatedNode, d time.Duration, event func() pool.Event) {
+func (s *simulation) reply(n *simulatedNode, d time.Duration, event func() Event) {
 	run := n.run
 	s.after(d, func() {
 		if n.run == run {
@@ -545,6 +526,7 @@ func (s *simulation) tick() {
 		}
 		if len(gone) > 0 {
 			s.tell(n, pool.Removed{Addresses: gone})
+			s.report(n)
 		}
 		for _, o := range s.nodes {
 			s.detect(n, o)
@@ -556,6 +538,8 @@ func (s *simulation) tick() {
 	}
 	s.checkTwice()
 	s.checkPasses()
+	s.checkHere()
+	s.checkSending()
 }
 
 // detect has a process find out that another one is alive or dead.
@@ -596,6 +580,10 @@ func (s *simulation) accuse(n, o *simulatedNode) {
 // checkTake fails if an address is taken from a node that serves and wants to keep it.
 func (s *simulation) checkTake(n *simulatedNode, a pool.Take) {
 	s.moves = append(s.moves, fmt.Sprintf("%v %s to %s, epoch %d: %s", s.now, a.Address, n.name, a.Epoch, a.Why))
+	if a.Epoch <= n.heard[a.Address] && a.Epoch < holders.MaxEpoch {
+		s.Errorf("%v: %s took %s with epoch %d, and was told of epoch %d", s.now, n.name, a.Address, a.Epoch, n.heard[a.Address])
+	}
+	n.heard[a.Address] = a.Epoch
 	if s.foreign[a.Address] {
 		s.Errorf("%v: %s took %s, which a foreign host has", s.now, n.name, a.Address)
 	}
@@ -682,6 +670,9 @@ func (s *simulation) powerOn(n *simulatedNode) {
 
 func (s *simulation) setLink(n *simulatedNode, up bool) {
 	n.down = !up
+	if s.leases != nil && up {
+		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.hearAll(n) })
+	}
 	s.after(time.Millisecond, func() { s.tell(n, pool.Networks{Networks: s.networks(n)}) })
 }
 
