@@ -242,8 +242,6 @@ func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
 		p.extension.balancer = &balancer{state: p.extension.state, wake: wake.New(), book: metallb.NewBook()}
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
 		if all, _ := p.allWanted(); !all[egressIP] {
 			t.Errorf("%s is not the pool's", egressIP)
@@ -255,11 +253,9 @@ func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 		}
 		for _, told := range []int{0, 1} {
 			p.noteLeft(time.Now())
-			p.mu.Unlock()
 			if troubles := p.leftTroubles(time.Now()); len(troubles) != told {
 				t.Errorf("%d told, want %d: %+v", len(troubles), told, troubles)
 			}
-			p.mu.Lock()
 			time.Sleep(settled + time.Second)
 		}
 	})

@@ -169,8 +169,11 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	s := p.steerer
 	judged := s.state.JudgedNodes(s.outer)
 	self := p.config.NodeName
-	if p.mayStart(family, judged.Primary[self]) {
-		p.start()
+	if p.noteGranted(family) {
+		p.noteLeft(time.Now())
+		if p.mayStart(judged.Primary[self]) {
+			p.start()
+		}
 	}
 	p.mu.Lock()
 	defer p.unlock()
@@ -191,17 +194,20 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	p.warn(wanted)
 }
 
-// mayStart notes what the plan of a family grants, and tells whether the caller has to start this node's part: it has that to itself then.
-func (p *poolNode) mayStart(family v1.IPFamily, own netip.Addr) bool {
+// noteGranted notes what the plan of a family grants, and tells whether that is known of all families.
+func (p *poolNode) noteGranted(family v1.IPFamily) (known bool) {
 	p.mu.Lock()
-	defer p.unlock()
+	defer p.mu.Unlock()
 	if granted := p.state.Granted(family, p.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
 		p.wanted[family] = granted
 	}
-	if len(p.wanted) < len(cluster.Families) {
-		return false
-	}
-	p.noteLeft(time.Now())
+	return len(p.wanted) == len(cluster.Families)
+}
+
+// mayStart tells whether the caller has to start this node's part: it has that to itself then.
+func (p *poolNode) mayStart(own netip.Addr) bool {
+	p.mu.Lock()
+	defer p.unlock()
 	p.warnOfLabels()
 	if p.runner != nil || p.starting || !p.hasKey() || !own.IsValid() || !p.nodes[p.config.NodeName] && p.looked {
 		return false
