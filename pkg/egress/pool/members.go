@@ -37,8 +37,8 @@ const (
 	ConnectionTime = 400 * time.Millisecond
 	// SendAgain is when a state is sent again that could not be.
 	SendAgain = 50 * time.Millisecond
-	// RemindAgain is how often a node of the pool is reminded of this one's addresses that is not found alive. When a cut-off holder comes back, both
-	// it and the new one have the address until it hears of that.
+	// RemindAgain is how often a node of the pool is reminded of this one's addresses that is not found alive. When a cut-off holder
+	// comes back, both it and the new one have the address until it hears of that.
 	RemindAgain = 50 * time.Millisecond
 )
 
