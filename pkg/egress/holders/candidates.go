@@ -27,9 +27,12 @@ func (d *Directory) candidates(ip netip.Addr, a *address) (list []Holding) {
 
 // announced returns what the holding would be for another node that announces the address, if that counts.
 func (d *Directory) announced(ip netip.Addr, name string) (holding Holding, counts bool) {
+	if name == d.config.NodeName {
+		return Holding{}, false
+	}
 	n := d.nodes[name]
 	epoch, counts := n.counts.Addresses[ip]
-	if name == d.config.NodeName || !n.exists || !counts {
+	if !n.exists || !counts {
 		return Holding{}, false
 	}
 	holding = Holding{State: Lost, Node: name, Epoch: epoch, Known: n.source(ip)}
