@@ -54,7 +54,7 @@ func (e *Extension) podsHere(explainer *plan.Explainer, p plan.Plan) map[netip.A
 func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
 	now, next := s.lockAsked(family)
 	defer s.mu.Unlock()
-	claimed, conflicts := s.state.EgressIPs(family), s.directory.Conflicts(now)
+	claimed, conflicts := s.state.EgressIPs(family), s.node.Conflicts(now)
 	ways, holder := s.ways(claimed, now, next), s.holder(now, next)
 	for _, ip := range claimed {
 		h := holder(ip)
@@ -79,7 +79,7 @@ func (s *steerer) via(egressIP netip.Addr) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if h := s.directory.Holder(egressIP, time.Now()); h.State == holders.Remote {
+	if h := s.node.Holder(egressIP, time.Now()); h.State == holders.Remote {
 		return h.Node
 	}
 	return ""
@@ -130,7 +130,7 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 			troubles[ip] = tell.Trouble{Reason: addressLost, Note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
 		}
 	}
-	for _, c := range s.directory.Conflicts(now) {
+	for _, c := range s.node.Conflicts(now) {
 		if _, found := slices.BinarySearchFunc(claimed, c.Address, netip.Addr.Compare); found && now.Sub(c.Since) > settled {
 			nodes := slices.Sorted(slices.Values(c.Nodes)) // the same from all nodes
 			troubles[c.Address] = tell.Trouble{Reason: addressOnSeveral, Note: fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}

@@ -47,7 +47,7 @@ func newBalancerTest(t *testing.T) *balancerTest {
 		metallb.Statuses: "ServiceL2StatusList", metallb.L2Advertisements: "L2AdvertisementList", metallb.BGPAdvertisements: "BGPAdvertisementList",
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
-		n := node(name, ip, v1.ConditionTrue)
+		n := newNode(name, ip, v1.ConditionTrue)
 		b.state.SetNode(n)
 		b.steerer.setNode(n)
 	}
@@ -113,7 +113,7 @@ func (b *balancerTest) becomes(state holders.State, known holders.Source) {
 	clustertest.Eventually(b.TB.(*testing.T), fmt.Sprintf("the egress IP is %q, known by %q", state, known), func() bool {
 		b.steerer.mu.Lock()
 		defer b.steerer.mu.Unlock()
-		h := b.steerer.directory.Holder(egressIP, time.Now())
+		h := b.steerer.node.Holder(egressIP, time.Now())
 		return h.State == state && h.Known == known
 	})
 }
@@ -125,7 +125,7 @@ func TestBalancer_FollowsTheStatuses(t *testing.T) {
 	b.announce("first", "node-a")
 	b.announce("other", "node-b")
 	b.advertise()
-	if b.steerer.directory.Own() != nil {
+	if b.steerer.node.Own() != nil {
 		t.Error("other nodes may be told of addresses before all are known")
 	}
 	b.follow()
@@ -195,7 +195,7 @@ func TestBalancer_WithoutMetalLB(t *testing.T) {
 	}
 	b.steerer.mu.Lock()
 	defer b.steerer.mu.Unlock()
-	if b.steerer.directory.Own() == nil {
+	if b.steerer.node.Own() == nil {
 		t.Error("the addresses on its interfaces are not known")
 	}
 }
@@ -262,8 +262,6 @@ func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
 		p.extension.balancer = &balancer{state: p.extension.state, wake: wake.New(), book: metallb.NewBook()}
-		p.mu.Lock()
-		defer p.mu.Unlock()
 		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
 		if all, _ := p.allWanted(); !all[egressIP] {
 			t.Errorf("%s is not the pool's", egressIP)
@@ -275,11 +273,9 @@ func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 		}
 		for _, told := range []int{0, 1} {
 			p.noteLeft(time.Now())
-			p.mu.Unlock()
 			if troubles := p.leftTroubles(time.Now()); len(troubles) != told {
 				t.Errorf("%d told, want %d: %+v", len(troubles), told, troubles)
 			}
-			p.mu.Lock()
 			time.Sleep(settled + time.Second)
 		}
 	})

@@ -27,8 +27,8 @@
 //	        the kernel's interfaces, the CNI plugin ─► portsecurity.Keeper, for both families ◄──┘
 //
 //	what MetalLB announces ─► balancer ─┐
-//	interfaces, Leases, other nodes ────┴─► steerer ─► which node has which egress IP, for each sync
-//	Nodes with a label, grants, keys ─► poolNode ─► pool.Runner, which puts egress IPs on this node
+//	interfaces, Leases, other nodes ────┴─► steerer ─► node.Node ─► which node has which egress IP, for each sync
+//	Nodes with a label, grants, keys ─► poolNode ─► pool.Runner ─► node.Node ─► which of them are put on this node
 //	pods that start, Leases of claims, other nodes ─► sourcePorts ─► which pod has which source ports, for each sync
 //	tracked flows ─► sourcePorts.watchFull, every 5 s if there are enough ─► a second block, and the pod's ip_local_port_range
 //
@@ -49,8 +49,9 @@
 // has the whole plan written, as if nothing had been.
 //
 // No lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock that has readers of
-// [Extension.Usage] wait for each other. Locks are taken in this order: poolNode, steerer, sourcePorts, fullBlocks, cluster.State. Questions of people
-// and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
+// [Extension.Usage] wait for each other. Locks are taken in this order: ownAddresses, steerer, sourcePorts, fullBlocks, cluster.State;
+// that of poolNode is never held together with the steerer's, which guards the node.Node. Questions of people and of metrics change no
+// way that packets take. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
 //
 // # Behaviour
 //

@@ -105,7 +105,7 @@ func TestFaults_OfThePool(t *testing.T) {
 			return holders.Keys{make([]byte, 32)}
 		}
 		return nil
-	}})
+	}}, e.steerer.join(false))
 	e.pool.runner.SetNodes(map[string]netip.Addr{"node-a": netip.MustParseAddr("127.0.20.1")}, []string{"node-a"}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -124,9 +124,9 @@ func (p *poolNode) complain(err error, addresses []netip.Addr) {
 func (p *poolNode) handOver(addresses []netip.Addr) {
 	p.leaveTo(addresses)
 	number := p.begin(addresses)
-	p.steerer.apply(holders.HandingOver{Addresses: addresses, Number: number})
+	p.steerer.apply(holders.Left{Addresses: addresses, Until: time.Now().Add(goesOn)})
 	time.AfterFunc(goesOn, func() {
-		p.steerer.apply(holders.HandedOver{Addresses: addresses, Number: number})
+		p.steerer.planAgain()
 		p.awaitRules(addresses, mostRuleTime)
 		p.end(number)
 	})

@@ -58,7 +58,7 @@ func (e *Extension) followRivals() {
 func (s *steerer) outranked() []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(s.directory.Outranked(time.Now()), func(ip netip.Addr) bool {
+	return slices.DeleteFunc(s.node.Outranked(time.Now()), func(ip netip.Addr) bool {
 		return s.state.Config.Pool.Has(ip)
 	})
 }

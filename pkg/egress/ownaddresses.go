@@ -37,7 +37,7 @@ func (s *steerer) setOnInterfaces(event holders.Event) {
 func (s *steerer) putByOthers(addresses []netip.Addr) []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(addresses, func(ip netip.Addr) bool { return s.assignable[ip] || !slices.Contains(s.claims, ip) })
+	return slices.DeleteFunc(addresses, func(ip netip.Addr) bool { return s.node.MayCome(ip) || !slices.Contains(s.claims, ip) })
 }
 
 // setAnnounced takes the addresses that a load balancer announces from here, and those that it may announce from here next.

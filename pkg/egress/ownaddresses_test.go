@@ -4,21 +4,24 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/node"
 )
 
 // TestOwnAddresses_AnnouncesWhatOthersPutHere: egress IPs that come, neither those of the start nor what is none, nor what the pool puts here.
 func TestOwnAddresses_AnnouncesWhatOthersPutHere(t *testing.T) {
-	node, egressIP, pooled := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
+	own, egressIP, pooled := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
 	var announced []netip.Addr
 	s := &steerer{announce: func(addresses []netip.Addr) { announced = append(announced, addresses...) }}
-	s.claims, s.assignable = []netip.Addr{egressIP, pooled}, map[netip.Addr]bool{pooled: true}
+	s.claims, s.node = []netip.Addr{egressIP, pooled}, node.New(holders.Config{NodeName: "node-a"})
+	s.assign(map[netip.Addr]bool{pooled: true}, time.Now())
 	for _, step := range []struct{ here, want []netip.Addr }{
-		{[]netip.Addr{node, egressIP}, nil},
-		{[]netip.Addr{node}, nil},
-		{[]netip.Addr{node, egressIP, pooled, node.Next()}, []netip.Addr{egressIP}},
-		{[]netip.Addr{node, egressIP, pooled}, nil},
+		{[]netip.Addr{own, egressIP}, nil},
+		{[]netip.Addr{own}, nil},
+		{[]netip.Addr{own, egressIP, pooled, own.Next()}, []netip.Addr{egressIP}},
+		{[]netip.Addr{own, egressIP, pooled}, nil},
 	} {
 		announced = nil
 		s.setOnInterfaces(holders.OwnAddresses{Addresses: step.here})

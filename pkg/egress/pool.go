@@ -169,8 +169,11 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	s := p.steerer
 	judged := s.state.JudgedNodes(s.outer)
 	self := p.config.NodeName
-	if p.mayStart(family, judged.Primary[self]) {
-		p.start()
+	if p.noteGranted(family) {
+		p.noteLeft(time.Now())
+		if p.mayStart(judged.Primary[self]) {
+			p.start()
+		}
 	}
 	p.mu.Lock()
 	defer p.unlock()
@@ -179,13 +182,6 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		return
 	}
 	wanted, siblings := p.allWanted()
-	var assignable map[netip.Addr]bool
-	if p.nodes[self] {
-		assignable = wanted
-	}
-	// The plan of this sync was made before.
-	p.changed(s.setHeld(func() { s.assignable = assignable }), time.Now())
-	p.runner.Tell(s.epochs(wanted))
 	nodes := slices.Sorted(maps.Keys(p.nodes))
 	zones := s.state.ZonesOf(nodes)
 	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(zones, p.told.zones) || !maps.Equal(addresses, p.told.addresses) {
@@ -198,17 +194,20 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	p.warn(wanted)
 }
 
-// mayStart notes what the plan of a family grants, and tells whether the caller has to start this node's part: it has that to itself then.
-func (p *poolNode) mayStart(family v1.IPFamily, own netip.Addr) bool {
+// noteGranted notes what the plan of a family grants, and tells whether that is known of all families.
+func (p *poolNode) noteGranted(family v1.IPFamily) (known bool) {
 	p.mu.Lock()
-	defer p.unlock()
+	defer p.mu.Unlock()
 	if granted := p.state.Granted(family, p.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
 		p.wanted[family] = granted
 	}
-	if len(p.wanted) < len(cluster.Families) {
-		return false
-	}
-	p.noteLeft(time.Now())
+	return len(p.wanted) == len(cluster.Families)
+}
+
+// mayStart tells whether the caller has to start this node's part: it has that to itself then.
+func (p *poolNode) mayStart(own netip.Addr) bool {
+	p.mu.Lock()
+	defer p.unlock()
 	p.warnOfLabels()
 	if p.runner != nil || p.starting || !p.hasKey() || !own.IsValid() || !p.nodes[p.config.NodeName] && p.looked {
 		return false
@@ -274,10 +273,10 @@ func (p *poolNode) start() {
 	runner := pool.NewRunner(pool.Config{
 		NodeName: p.config.NodeName, Port: p.config.Membership.Port, Keys: p.keys,
 		Networks: p.config.Pool.Networks, Ignored: steering.Device,
-		Handover: err == nil,
-		Moved:    p.moved,
-		Changed:  func() { p.changed(true, time.Now()) },
-	})
+		Wake:    p.steerer.look,
+		Moved:   p.moved,
+		Changed: func() { p.changed(true, time.Now()) },
+	}, p.steerer.join(err == nil))
 	if p.isDrained() {
 		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.Membership.DrainFile)
 		runner.Tell(pool.Drain{Now: true})
@@ -348,31 +347,10 @@ func (p *poolNode) stay() {
 	}
 }
 
-// epochs returns those that are known of addresses.
-func (s *steerer) epochs(addresses map[netip.Addr]bool) pool.Epochs {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now, own := time.Now(), s.directory.Own()
-	known := pool.Epochs{Highest: map[netip.Addr]uint64{}, Own: map[netip.Addr]uint64{}, Others: map[netip.Addr]uint64{}}
-	for ip := range addresses {
-		if epoch := s.directory.Holder(ip, now).Epoch; epoch > 0 {
-			known.Highest[ip] = epoch
-		}
-		if epoch := own[ip]; epoch > 0 {
-			known.Own[ip] = epoch
-		}
-		if epoch := s.directory.Elsewhere(ip, now); epoch > 0 {
-			known.Others[ip] = epoch
-		}
-	}
-	return known
-}
-
 // moved tells the directory, the log and the users of moves. What belongs to connections of a node that hands an address over goes
 // to that one before anybody sends it here. Where it cannot, the rules of both nodes change at once, and are waited for.
 func (p *poolNode) moved(moves []pool.Move) {
-	took := holders.Took{Addresses: map[netip.Addr]uint64{}}
-	var handedOver, released, abrupt []netip.Addr
+	var arrived, handedOver, released, abrupt []netip.Addr
 	former, neighbour := map[netip.Addr]netip.Addr{}, p.neighbours()
 	for _, m := range moves {
 		node, passes := netip.Addr{}, false
@@ -381,7 +359,7 @@ func (p *poolNode) moved(moves []pool.Move) {
 		}
 		switch {
 		case m.Taken:
-			if took.Addresses[m.Address] = m.Epoch; passes {
+			if arrived = append(arrived, m.Address); passes {
 				former[m.Address] = node
 			}
 		case passes:
@@ -394,15 +372,15 @@ func (p *poolNode) moved(moves []pool.Move) {
 		}
 	}
 	p.passOn(former)
-	if len(took.Addresses) > 0 {
-		p.steerer.apply(took)
+	if len(arrived) > 0 {
+		p.steerer.apply(holders.Arrived{Addresses: arrived})
 	}
 	if len(handedOver) > 0 {
 		p.handOver(handedOver)
 	}
 	if len(released) > 0 {
 		go p.leaveTo(released) // a node that was drained until now may be passed packets all the same
-		p.steerer.apply(holders.Released{Addresses: released})
+		p.steerer.apply(holders.Left{Addresses: released})
 	}
 	p.awaitRules(abrupt, ruleTime)
 	p.tell(moves)

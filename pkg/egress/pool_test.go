@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/netip"
 	"path/filepath"
@@ -51,7 +52,7 @@ func newPoolTest(t *testing.T) poolTest {
 
 // label has a node be in the pool, or not.
 func (p poolTest) label(name string, in bool) {
-	n := node(name, "", v1.ConditionTrue)
+	n := newNode(name, "", v1.ConditionTrue)
 	if in {
 		n.Labels = map[string]string{"pool": "yes"}
 	}
@@ -123,7 +124,7 @@ func TestExtension_PoolThatHangsIsDue(t *testing.T) {
 		}
 	}
 	due(false, "without a part in the pool")
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
 	due(false, "nothing has happened")
 	p.runner.Tell(pool.Tick{}) // its loop does not run
 	due(true, "an event waits")
@@ -181,7 +182,7 @@ func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
 	p := newPoolTest(t)
 	e := p.extension
 	e.config.Membership.DrainFile = filepath.Join(t.TempDir(), "drained")
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
 	for _, step := range []struct{ now, remember, want bool }{
 		{now: true, want: false}, {now: true, remember: true, want: true}, {now: true, want: true}, {now: false, want: false},
 	} {
@@ -198,7 +199,7 @@ func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
 func TestPoolNode_LeavesWithinTheShutdown(t *testing.T) {
 	p := newPoolTest(t)
 	p.leave(t.Context()) // it has no part in the pool
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
 	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
 	p.leave(ctx)
@@ -241,14 +242,15 @@ func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
 			p := newPoolTest(t)
 			p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
 			fake := &fakeHandover{before: func() {
-				if h := p.steered.steerer.directory.Holder(egressIP, time.Now()); h.State == holders.Local {
+				if h := p.steered.node.Holder(egressIP, time.Now()); h.State == holders.Local {
 					t.Error("nodes are told of it before it is passed on")
 				}
 			}}
 			p.handovers = handovers{v1.IPv4Protocol: fake}
-			test.move.Address, test.move.Taken, test.move.Epoch = egressIP, true, 2
+			test.move.Address, test.move.Taken = egressIP, true
+			test.move.Epoch = p.steered.node.Take(egressIP)
 			p.moved([]pool.Move{test.move})
-			if h := p.steered.steerer.directory.Holder(egressIP, time.Now()); h.State != holders.Local {
+			if h := p.steered.node.Holder(egressIP, time.Now()); h.State != holders.Local {
 				t.Errorf("it is not here: %+v", h)
 			}
 			if !maps.Equal(fake.passed, test.want) {
@@ -281,7 +283,7 @@ func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
 				local := func() bool {
 					p.steered.steerer.mu.Lock()
 					defer p.steered.steerer.mu.Unlock()
-					return p.steered.steerer.directory.Holder(egressIP, time.Now()).State == holders.Local
+					return p.steered.node.Holder(egressIP, time.Now()).State == holders.Local
 				}
 				fake := &fakeHandover{before: func() {}}
 				p.handovers = handovers{v1.IPv4Protocol: fake}
@@ -408,28 +410,52 @@ func TestPoolNode_LooksAtEachNodeOnce(t *testing.T) {
 
 // TestPoolNode_PlansPodsOfWhatItHandsOver, also when it is not in the pool any more: their packets are passed on to it.
 func TestPoolNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
-	p := newPoolTest(t)
-	here := holders.OwnAddresses{Addresses: []netip.Addr{egressIP}}
-	for _, step := range []struct {
-		event holders.Event
-		want  bool
-	}{
-		{here, true}, {holders.HandingOver{Addresses: here.Addresses, Number: 1}, true}, {holders.OwnAddresses{}, true},
-		{holders.HandedOver{Addresses: here.Addresses, Number: 1}, false},
-	} {
-		if p.apply(step.event); p.plansFor()[egressIP] != step.want {
-			t.Errorf("after %+v it plans for %v, want that of %s: %v", step.event, p.plansFor(), egressIP, step.want)
+	synctest.Test(t, func(t *testing.T) {
+		p := newPoolTest(t)
+		until := time.Now().Add(goesOn)
+		here := holders.OwnAddresses{Addresses: []netip.Addr{egressIP}}
+		expect := func(when string, want bool) {
+			t.Helper()
+			if p.plansFor()[egressIP] != want {
+				t.Errorf("%s it plans for %v, want that of %s: %v", when, p.plansFor(), egressIP, want)
+			}
 		}
-	}
+		for _, event := range []holders.Event{here, holders.Left{Addresses: here.Addresses, Until: until}, holders.OwnAddresses{}} {
+			p.apply(event)
+			expect(fmt.Sprintf("after %+v", event), true)
+		}
+		time.Sleep(goesOn)
+		p.planAgain()
+		expect("when it is over", false)
+	})
 }
 
-// TestSteerer_EpochsOfOtherNodes are told to the pool: a node without a majority gives way to them.
-func TestSteerer_EpochsOfOtherNodes(t *testing.T) {
+// TestMemberInBook_GivesWayToALease: what other nodes announce is in the book, and has the pool's member look at it.
+func TestMemberInBook_GivesWayToALease(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	m, now := s.join(false), time.Now()
+	for _, event := range []pool.Event{
+		pool.Networks{Networks: []pool.Network{{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Up: true}}},
+		pool.Pool{Nodes: []string{"node-a"}}, pool.Wanted{Addresses: []netip.Addr{egressIP}}, pool.Found{Addresses: []netip.Addr{egressIP}},
+	} {
+		m.Next(event, now)
+	}
+	if epoch := m.State().Held[egressIP]; epoch == 0 || !s.plansFor()[egressIP] {
+		t.Errorf("it has the address with epoch %d, and plans for %v", epoch, s.plansFor())
+	}
 	s.apply(s.announce("node-b", 7))
-	if got := s.epochs(map[netip.Addr]bool{egressIP: true}); got.Others[egressIP] != 7 || got.Own[egressIP] == 0 {
-		t.Errorf("got %+v, want epoch 7 elsewhere, and one of this node's own", got)
+	if len(s.look) == 0 {
+		t.Error("the member does not look")
+	}
+	var released []netip.Addr
+	for _, action := range m.Next(pool.Tick{}, now) {
+		if release, is := action.(pool.Release); is && release.Why == pool.TakenOver {
+			released = append(released, release.Address)
+		}
+	}
+	if !slices.Equal(released, []netip.Addr{egressIP}) {
+		t.Errorf("released %v, want %v", released, egressIP)
 	}
 }
 
@@ -454,9 +480,9 @@ func TestPoolNode_AddressOfAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoolTest(t)
-			p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"})
+			p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
 			set := func(name, ip string, age int) {
-				n := node(name, ip, v1.ConditionTrue)
+				n := newNode(name, ip, v1.ConditionTrue)
 				n.Labels, n.CreationTimestamp = map[string]string{"pool": "yes"}, metav1.Unix(int64(1000-age), 0)
 				p.state.SetNode(n)
 				p.poolNode.setNode(n)

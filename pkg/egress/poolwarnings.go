@@ -69,17 +69,24 @@ func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) 
 	*before = now
 }
 
-// noteLeft notes which addresses the pool leaves to a load balancer although no node has them. The lock must be held.
+// noteLeft notes which addresses the pool leaves to a load balancer although no node has them.
 func (p *poolNode) noteLeft(now time.Time) {
 	reserved, unclaimed := p.reserved(), map[netip.Addr]time.Time{}
+	p.mu.Lock()
 	for _, of := range p.wanted {
 		for ip := range of.Addresses {
-			if !reserved[ip] || !p.steerer.isUnclaimed(ip, now) {
-				continue
+			if reserved[ip] {
+				unclaimed[ip] = now
 			}
-			if unclaimed[ip] = now; !p.left[ip].IsZero() {
-				unclaimed[ip] = p.left[ip]
-			}
+		}
+	}
+	p.mu.Unlock()
+	maps.DeleteFunc(unclaimed, func(ip netip.Addr, _ time.Time) bool { return !p.steerer.isUnclaimed(ip, now) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for ip := range unclaimed {
+		if since, before := p.left[ip]; before {
+			unclaimed[ip] = since
 		}
 	}
 	p.left = unclaimed

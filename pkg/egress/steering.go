@@ -16,6 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/node"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
@@ -89,8 +90,8 @@ type steerer struct {
 	// told is why nodes, by their names, cannot be the next hop, as the log says. Protected by telling.
 	told map[string]holders.Reason
 
-	mu        sync.Mutex
-	directory *holders.Directory
+	mu   sync.Mutex
+	node *node.Node
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
 	judged *cluster.JudgedNodes
@@ -103,15 +104,13 @@ type steerer struct {
 	uid types.UID
 	// guarded are the IP families of which a sync has written what steers, or has tried to.
 	guarded map[v1.IPFamily]bool
-	// published is what other nodes were told last.
-	published holders.Statement
 	// blocks and assigned are what they were told last of the source ports of this node's pods, in a revision; 0: never anything.
 	blocks         []kernel.Block
 	assigned       string
 	blocksRevision uint64
-	// here are this node's addresses, assignable those that the pool may put here at any moment, and balanced those that a load
-	// balancer may announce from here: this node plans the pods of all of them, and of those that it hands over.
-	here, assignable, balanced map[netip.Addr]bool
+	// here are this node's addresses, and balanced those that a load balancer may announce from here: this node plans the pods of all of
+	// them, of those that the pool may put here at any moment, and of those that it hands over.
+	here, balanced map[netip.Addr]bool
 	// claimed are the egress IPs of the last syncs, and coming those that were new, until no node is expected to get them
 	// any more. In mode required alone.
 	claimed map[v1.IPFamily][]netip.Addr
@@ -124,8 +123,8 @@ type steerer struct {
 	hardware map[netip.Addr]kernel.HardwareAddr
 	// hardwareLimit is how many there may be until those of nodes that are gone are forgotten.
 	hardwareLimit int
-	// ask has the kernel tell again which ones it knows.
-	ask wake.Signal
+	// ask has the kernel tell again which ones it knows, look the pool's member look again.
+	ask, look wake.Signal
 	// homed is what was found last.
 	homed map[v1.IPFamily]homed
 }
@@ -146,6 +145,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		announce:  func(addresses []netip.Addr) { e.running.Go(func() { e.announce(addresses) }) },
 		hardware:  map[netip.Addr]kernel.HardwareAddr{},
 		ask:       wake.New(),
+		look:      wake.New(),
 		changed:   func() { e.changed(true, time.Now()) },
 		wake:      e.wake,
 		known:     func() { e.known(cluster.LeasesKind) },
@@ -158,7 +158,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		seen:      map[string]holders.NodeSeen{},
 		clashes:   newClashes(),
 		ports:     e.sourcePorts,
-		directory: holders.NewDirectory(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
+		node:      node.New(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
 		s.announcer = holders.NewAnnouncer(e.config.NodeName, port, e.keys.ring)
@@ -206,10 +206,11 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 func (s *steerer) apply(event holders.Event) {
 	s.mu.Lock()
 	now := time.Now()
-	changed := s.directory.Apply(event, now)
+	_, changed := s.node.Next(event, now)
 	sooner := s.wakesSooner(now)
 	if changed {
-		s.publishAgain() // other nodes need not wait for this one's rules
+		s.publish() // other nodes need not wait for this one's rules
+		s.look.Send()
 	}
 	s.mu.Unlock()
 	changed = s.ports.apply(event) || changed
@@ -235,8 +236,6 @@ func (s *steerer) apply(event holders.Event) {
 		if event.Node == s.state.Config.NodeName && s.hasNode(event.Node) { // of one that is gone, the Lease goes with it
 			s.publisher.Rewrite()
 		}
-	case holders.HandedOver:
-		changed = s.setHeld(func() {}) || changed
 	case holders.LeasesKnown:
 		s.known()
 	case holders.Hearing:
@@ -258,10 +257,10 @@ func (s *steerer) setHeld(change func()) (changed bool) {
 	defer s.mu.Unlock()
 	change()
 	held := map[netip.Addr]bool{}
-	for _, addresses := range []map[netip.Addr]bool{s.assignable, s.balanced, s.here} {
+	for _, addresses := range []map[netip.Addr]bool{s.node.MayAllCome(), s.balanced, s.here} {
 		maps.Copy(held, addresses)
 	}
-	for ip := range s.directory.HandingOver() {
+	for ip := range s.node.HandingOver(time.Now()) {
 		held[ip] = true
 	}
 	return s.state.SetHeld(held)
@@ -271,16 +270,16 @@ func (s *steerer) setHeld(change func()) (changed bool) {
 func (s *steerer) isUnclaimed(ip netip.Addr, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.directory.Holder(ip, now).State == holders.Unclaimed
+	return s.node.Holder(ip, now).State == holders.Unclaimed
 }
 
 // mayCome tells whether an address may come to this node at any moment. The lock must be held.
-func (s *steerer) mayCome(ip netip.Addr) bool { return s.assignable[ip] || s.balanced[ip] }
+func (s *steerer) mayCome(ip netip.Addr) bool { return s.node.MayCome(ip) || s.balanced[ip] }
 
 // wakesSooner tells whether an answer changes by itself before the next sync comes: a node that is not Ready, for
 // example, is silent some time later, and that is not a moment to be late. The lock must be held.
 func (s *steerer) wakesSooner(now time.Time) bool {
-	at := s.directory.Wake(now)
+	at := s.node.Directory.Wake(now)
 	if at.IsZero() || !s.wakeAt.IsZero() && !at.Before(s.wakeAt) {
 		return false
 	}
@@ -320,7 +319,7 @@ func (s *steerer) readdress(now time.Time) {
 				event.InternalIPs = []netip.Addr{address}
 			}
 			s.seen[name] = event
-			s.directory.Apply(event, now)
+			_, _ = s.node.Next(event, now)
 		}
 	}
 }
@@ -358,8 +357,9 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	if s.announcer != nil {
 		s.announcer.SetNodes(result.Self, s.state.Primaries(s.outer))
 	}
-	s.publishAgain()
-	s.wakeAt = s.directory.Wake(now)
+	s.publish()
+	s.look.Send() // time has passed
+	s.wakeAt = s.node.Directory.Wake(now)
 	for _, until := range s.coming {
 		s.wakeAt = holders.Earlier(s.wakeAt, until)
 	}
@@ -420,7 +420,8 @@ func (s *steerer) noteClaims(now time.Time) (changed bool) {
 	for _, ip := range claims {
 		claimed[ip] = true
 	}
-	return s.directory.Apply(holders.Claimed{Addresses: claimed}, now)
+	_, changed = s.node.Next(holders.Claimed{Addresses: claimed}, now)
+	return changed
 }
 
 // steeringAt returns which ways the packets of an IP family take. The lock must be held.
@@ -439,7 +440,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, now time.Time, next nextHops) (
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {
 		// Connections to one that this node is about to take live on only if it is prepared.
-		if s.mayCome(ip) || s.directory.Holder(ip, now).State == holders.Local {
+		if s.mayCome(ip) || s.node.Holder(ip, now).State == holders.Local {
 			result.Held[ip] = true
 		}
 	}
@@ -461,7 +462,7 @@ func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
 // ways returns which ways the packets of these egress IPs, of a family, take. A refusal is final for a connection, so what has
 // a new egress IP is dropped in silence instead: its SYN comes again. The lock must be held.
 func (s *steerer) ways(egressIPs []netip.Addr, now time.Time, next nextHops) map[netip.Addr]kernel.Way {
-	ways := s.directory.Ways(egressIPs, s.state.Config.Steering.Mode, now)
+	ways := s.node.Ways(egressIPs, s.state.Config.Steering.Mode, now)
 	holder := s.holder(now, next)
 	for ip, way := range ways {
 		if _, coming := s.coming[ip]; coming && way.Kind == kernel.Prohibit {
@@ -481,7 +482,7 @@ func (s *steerer) ways(egressIPs []netip.Addr, now time.Time, next nextHops) map
 // homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, or may come
 // here at any moment, for then no packets are sent here. The lock must be held.
 func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
-	own := s.directory.Own()
+	own := s.node.Own()
 	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.mayCome(ip) }) {
 		return nil
 	}
@@ -595,7 +596,7 @@ func (s *steerer) unasked(family v1.IPFamily, now time.Time, next nextHops) (nam
 		return nil
 	}
 	for _, ip := range s.state.EgressIPs(family) {
-		h := s.directory.Holder(ip, now)
+		h := s.node.Holder(ip, now)
 		if _, asked := next[h.Node]; h.State == holders.Remote && !asked && !slices.Contains(names, h.Node) {
 			names = append(names, h.Node)
 		}
@@ -607,10 +608,10 @@ func (s *steerer) unasked(family v1.IPFamily, now time.Time, next nextHops) (nam
 // the next hop of packets of this node. The lock must be held as [steerer.lockAsked] takes it.
 func (s *steerer) holder(now time.Time, next nextHops) func(netip.Addr) holders.Holding {
 	if s.config.Kernel.Transport != steering.Direct {
-		return func(ip netip.Addr) holders.Holding { return s.directory.Holder(ip, now) }
+		return func(ip netip.Addr) holders.Holding { return s.node.Holder(ip, now) }
 	}
 	return func(ip netip.Addr) holders.Holding {
-		h := s.directory.Holder(ip, now)
+		h := s.node.Holder(ip, now)
 		if h.State != holders.Remote {
 			return h
 		}
@@ -659,21 +660,22 @@ func SteeringFor(family v1.IPFamily, config Config, objects cluster.Objects) (re
 	s, comes, err := cluster.StateFor(config.Config, objects)
 	outer := cluster.OuterOf(config.NodeName, objects.Nodes)
 	steerer, now := steererFor(config.Ways, s, outer), time.Now()
-	steerer.assignable, steerer.hardware = comes, objects.Hardware
+	steerer.hardware = objects.Hardware
 	s.Update(family)
+	steerer.assign(comes, now)
 	for _, node := range objects.Nodes {
-		steerer.directory.Apply(s.NodeSeen(node, outer), now)
+		steerer.node.Apply(s.NodeSeen(node, outer), now)
 	}
 	steerer.ports = offlinePorts(config.PortBlocks, s)
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
 		assigned, revision, assignedErr := holders.Assigning(lease)
 		err = errors.Join(err, leaseErr, assignedErr)
-		steerer.directory.Apply(announced, now)
+		steerer.node.Apply(announced, now)
 		steerer.ports.others.Tell(lease.Name, false, revision, assigned, now)
 	}
-	steerer.directory.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
-	steerer.directory.Apply(holders.LeasesKnown{}, now)
+	steerer.node.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
+	steerer.node.Apply(holders.LeasesKnown{}, now)
 	return steerer.steering(family), err
 }
 
@@ -682,7 +684,7 @@ func steererFor(config Ways, s *cluster.State, outer v1.IPFamily) *steerer {
 	return &steerer{
 		config: config, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
 		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{}, homed: map[v1.IPFamily]homed{},
-		directory: holders.NewDirectory(holders.Config{NodeName: s.Config.NodeName, Outer: kernel.Family(outer)}),
+		node: node.New(holders.Config{NodeName: s.Config.NodeName, Outer: kernel.Family(outer)}),
 	}
 }
 
@@ -696,40 +698,23 @@ func (s *steerer) synced(family v1.IPFamily, served []v1.IPFamily) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.guarded[family] = true
-	if s.published.Revision == 0 && !slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) {
+	if !slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) {
+		s.noteClaims(time.Now())
+		s.node.Speak()
 		s.publish()
 	}
 }
 
-// publishAgain has other nodes told if they were told before. The lock must be held.
-func (s *steerer) publishAgain() {
-	if s.published.Revision > 0 {
-		s.publish()
-	}
-}
-
-// publish has other nodes told which egress IPs are here. The lock must be held.
+// publish has other nodes told which egress IPs are here, if they may be. The lock must be held.
 func (s *steerer) publish() {
-	own := s.directory.Own()
-	if own == nil {
+	statement := s.node.Say()
+	if statement.Revision == 0 {
 		return
 	}
-	published := map[netip.Addr]uint64{}
-	for _, family := range cluster.Families {
-		claimed := s.state.EgressIPs(family)
-		for _, ip := range claimed {
-			if epoch, here := own[ip]; here {
-				published[ip] = epoch
-			}
-		}
-	}
-	if s.published.Revision == 0 || !maps.Equal(published, s.published.Addresses) {
-		s.published = holders.Statement{Addresses: published, Revision: s.directory.NextRevision(s.published.Revision)}
-	}
 	s.publishPorts(time.Now())
-	s.publisher.SetPublished(s.published, s.state.PublishedChoices(), s.uid)
+	s.publisher.SetPublished(statement, s.state.PublishedChoices(), s.uid)
 	if s.announcer != nil {
-		s.announcer.SetAnnounced(s.published)
+		s.announcer.SetAnnounced(statement)
 	}
 }
 

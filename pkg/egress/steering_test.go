@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/node"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -47,7 +48,7 @@ func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *
 	s.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
 	s.changed, s.wake, s.steerer.known = func() { s.syncs++ }, func() { s.wakes++ }, func() { s.known++ }
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
-		n := node(name, ip, v1.ConditionTrue)
+		n := newNode(name, ip, v1.ConditionTrue)
 		e.state.SetNode(n)
 		s.setNode(n)
 	}
@@ -62,7 +63,7 @@ func (s *steered) plansFor() map[netip.Addr]bool {
 	return place.Held
 }
 
-func node(name, ip string, ready v1.ConditionStatus) *v1.Node {
+func newNode(name, ip string, ready v1.ConditionStatus) *v1.Node {
 	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
 	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready}}
@@ -131,7 +132,7 @@ func TestSteerer_NextHops(t *testing.T) {
 func TestSteerer_AsksTheKernelWithoutTheLock(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.config.Kernel.Transport = steering.Direct
-	third := node("node-c", "192.0.2.4", v1.ConditionTrue)
+	third := newNode("node-c", "192.0.2.4", v1.ConditionTrue)
 	s.state.SetNode(third)
 	s.setNode(third)
 	s.apply(s.announce("node-b", 1))
@@ -166,15 +167,15 @@ func TestSteerer_AQuestionChangesNothing(t *testing.T) {
 		t.Errorf("a question notes %v and %v, and has a sync at %s instead of %s", s.coming, s.claims, s.wakeAt, wakeAt)
 	}
 	s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
-	told := s.published
-	if s.directory.Apply(holders.OwnAddresses{}, time.Now()); told.Revision == 0 || len(told.Addresses) != 1 {
+	told := s.node.Said()
+	if s.node.Apply(holders.OwnAddresses{}, time.Now()); told.Revision == 0 || len(told.Addresses) != 1 {
 		t.Fatalf("others were told %+v, want that the egress IP is here", told)
 	}
-	if s.steering(v1.IPv4Protocol); s.published.Revision != told.Revision {
-		t.Errorf("a question tells others %+v", s.published)
+	if s.steering(v1.IPv4Protocol); s.node.Said().Revision != told.Revision {
+		t.Errorf("a question tells others %+v", s.node.Said())
 	}
-	if s.sync(v1.IPv4Protocol); s.published.Revision == told.Revision || len(s.coming) == 0 {
-		t.Errorf("a sync tells others %+v, and notes %v", s.published, s.coming)
+	if s.sync(v1.IPv4Protocol); s.node.Said().Revision == told.Revision || len(s.coming) == 0 {
+		t.Errorf("a sync tells others %+v, and notes %v", s.node.Said(), s.coming)
 	}
 }
 
@@ -209,7 +210,7 @@ func TestSteerer_HardwareOfNodesAlone(t *testing.T) {
 	}
 	for i := range 100 { // nodes come and go
 		name, ip := fmt.Sprintf("node-%d", i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
-		s.state.SetNode(node(name, ip.String(), v1.ConditionTrue))
+		s.state.SetNode(newNode(name, ip.String(), v1.ConditionTrue))
 		if !asked() {
 			t.Fatalf("the kernel is not asked for %s, which has come", name)
 		}
@@ -229,7 +230,7 @@ func TestSteerer_UnclaimedAddresses(t *testing.T) {
 	s.expect(map[netip.Addr]kernel.Way{})
 	syncs := s.syncs
 	s.apply(holders.Announced{Node: "node-b", Source: holders.Announcement, Statement: holders.Statement{Addresses: map[netip.Addr]uint64{other: 3}, Revision: 1}})
-	if h := s.directory.Holder(other, time.Now()); h.State != holders.Unclaimed || s.syncs != syncs {
+	if h := s.node.Holder(other, time.Now()); h.State != holders.Unclaimed || s.syncs != syncs {
 		t.Errorf("what nobody claims is %+v, and leads to %d syncs", h, s.syncs-syncs)
 	}
 	s.state.SetService(&v1.Service{
@@ -306,14 +307,14 @@ func TestSteeringFor_Leases(t *testing.T) {
 // TestSteeringFor_WhoSends: a dry run of the node that has an egress IP, or may get it as a node of the pool, knows on which
 // nodes the pods run, and without a tunnel the nodes' hardware addresses.
 func TestSteeringFor_WhoSends(t *testing.T) {
-	here := node("node-a", "192.0.2.2", v1.ConditionTrue)
+	here := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
 	here.Labels = map[string]string{"pool": "yes"}
 	slice := clustertest.NewSlice("web-1", "web", "10.128.1.11")
 	slice.Endpoints[0].NodeName = ptr.To("node-b")
 	web := clustertest.NewService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{egressIP.String()} })
 	at, far := kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, netip.MustParseAddr("192.0.2.3")
 	objects := cluster.Objects{
-		Nodes:    []*v1.Node{here, node("node-b", far.String(), v1.ConditionTrue)},
+		Nodes:    []*v1.Node{here, newNode("node-b", far.String(), v1.ConditionTrue)},
 		Services: []*v1.Service{web}, EndpointSlices: []*discovery.EndpointSlice{slice},
 		Held:     map[netip.Addr]bool{egressIP: true},
 		Hardware: map[netip.Addr]kernel.HardwareAddr{far: at, netip.MustParseAddr("192.0.2.99"): {2}},
@@ -404,7 +405,7 @@ func TestSteerer_WakesInTime(t *testing.T) {
 		t.Errorf("all is well, and the next sync is at %s", wake)
 	}
 	for _, wakes := range []int{1, 1} { // it knows already
-		s.setNode(node("node-b", "192.0.2.3", v1.ConditionFalse))
+		s.setNode(newNode("node-b", "192.0.2.3", v1.ConditionFalse))
 		if s.wakes != wakes {
 			t.Errorf("woken %d times, want %d", s.wakes, wakes)
 		}
@@ -420,26 +421,26 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	own := func(list ...netip.Addr) holders.Event { return holders.OwnAddresses{Addresses: list} }
 	s.apply(own(egressIP))
-	if s.published.Revision != 0 {
-		t.Errorf("told %v before all objects were known", s.published)
+	if s.node.Said().Revision != 0 {
+		t.Errorf("told %v before all objects were known", s.node.Said())
 	}
 	s.sync(v1.IPv4Protocol)
 	s.synced(v1.IPv4Protocol, cluster.Families)
-	if s.published.Revision != 0 {
-		t.Errorf("told %v before the IPv6 rules were there", s.published)
+	if s.node.Said().Revision != 0 {
+		t.Errorf("told %v before the IPv6 rules were there", s.node.Said())
 	}
 	s.synced(v1.IPv6Protocol, cluster.Families)
 	for i, want := range []map[netip.Addr]uint64{{egressIP: 1}, {}, {egressIP: 2}} {
 		if i > 0 {
 			s.apply(own(slices.Collect(maps.Keys(want))...))
 		}
-		if got := s.published; !maps.Equal(got.Addresses, want) || got.Revision != uint64(i+1) {
+		if got := s.node.Said(); !maps.Equal(got.Addresses, want) || got.Revision != uint64(i+1) {
 			t.Errorf("told %v, want %v, revision %d", got, want, i+1)
 		}
 	}
 	s.sync(v1.IPv6Protocol)
-	if s.published.Revision != 3 {
-		t.Errorf("the same is told as revision %d", s.published.Revision)
+	if s.node.Said().Revision != 3 {
+		t.Errorf("the same is told as revision %d", s.node.Said().Revision)
 	}
 }
 
@@ -448,8 +449,8 @@ func TestSteerer_RevisionGoesOn(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: 7}, Source: holders.Lease})
 	s.synced(v1.IPv4Protocol, cluster.Families[:1])
-	if s.published.Revision != 8 {
-		t.Errorf("revision %d, want 8", s.published.Revision)
+	if s.node.Said().Revision != 8 {
+		t.Errorf("revision %d, want 8", s.node.Said().Revision)
 	}
 }
 
@@ -462,11 +463,11 @@ func TestSteerer_PoisonedRevision(t *testing.T) {
 		if when == "later" {
 			s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
 		}
-		before := s.published.Revision
+		before := s.node.Said().Revision
 		s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: most}, Source: holders.Lease, Renewed: time.Unix(1, 0)})
 		s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
 		s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
-		if got := s.published; got.Revision != before+1 && got.Revision != before+2 || got.Addresses[egressIP] == 0 {
+		if got := s.node.Said(); got.Revision != before+1 && got.Revision != before+2 || got.Addresses[egressIP] == 0 {
 			t.Errorf("poisoned %s: it says %v as revision %d after %d", when, got.Addresses, got.Revision, before)
 		}
 	}
@@ -482,11 +483,11 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 	own := holders.OwnAddresses{Addresses: []netip.Addr{egressIP}}
 	long := time.Now().Add(-time.Minute)
 	s = newSteered(t, holders.Auto)
-	s.directory = holders.NewDirectory(holders.Config{NodeName: "node-a", Outer: kernel.IPv4})
+	s.node = node.New(holders.Config{NodeName: "node-a", Outer: kernel.IPv4})
 	for _, event := range []holders.Event{
 		holders.NodeSeen{Name: "node-b", Ready: true, InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.3")}}, s.announce("node-b", 1), own, holders.LeasesKnown{},
 	} {
-		s.directory.Apply(event, long)
+		s.node.Apply(event, long)
 	}
 	got := s.troubles()[web]
 	if len(got) != 1 || got[0].Reason != addressOnSeveral || !strings.Contains(got[0].Note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
@@ -533,7 +534,7 @@ func TestSteerer_Homes(t *testing.T) {
 	expect(map[string]string{"10.128.0.11": "192.0.2.2"})
 	set("b", "10.128.1.12", "node-b")
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
-	moved := node("node-d", "192.0.2.5", v1.ConditionTrue)
+	moved := newNode("node-d", "192.0.2.5", v1.ConditionTrue)
 	s.state.SetNode(moved)
 	s.setNode(moved)
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
@@ -548,7 +549,7 @@ func TestSteerer_Homes(t *testing.T) {
 func BenchmarkSteerer_Steering(b *testing.B) {
 	s := newSteered(b, holders.Auto, netip.MustParsePrefix("10.128.0.0/14"))
 	for i := range 5_000 {
-		s.state.SetNode(node(fmt.Sprint("node-", i), fmt.Sprintf("100.64.%d.%d", i>>8, i&255), v1.ConditionTrue))
+		s.state.SetNode(newNode(fmt.Sprint("node-", i), fmt.Sprintf("100.64.%d.%d", i>>8, i&255), v1.ConditionTrue))
 	}
 	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 	for slice := range 100 {
@@ -578,7 +579,7 @@ func TestSteerer_AddressJudgedLater(t *testing.T) {
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Blackhole}})
 	s.state.SetServiceCIDRs(nil)
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
-	own := node("node-b", "192.0.2.2", v1.ConditionTrue) // this node's
+	own := newNode("node-b", "192.0.2.2", v1.ConditionTrue) // this node's
 	s.state.SetNode(own)
 	s.setNode(own)
 	if got, _ := s.sync(v1.IPv4Protocol); got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) > 0 {

@@ -51,7 +51,8 @@ func agent(argument string, in io.Reader, out io.Writer) error {
 		return err
 	}
 	const port = 7947
-	r := pool.NewRunner(pool.Config{NodeName: s.Name, Port: port, Keys: func() holders.Keys { return holders.Keys{make([]byte, 32)} }, Networks: []netip.Prefix{netip.PrefixFrom(egressIP, egressIP.BitLen())}})
+	member := pool.NewMember(holders.NewDirectory(holders.Config{NodeName: s.Name}), pool.NewRun(), false)
+	r := pool.NewRunner(pool.Config{NodeName: s.Name, Port: port, Keys: func() holders.Keys { return holders.Keys{make([]byte, 32)} }, Networks: []netip.Prefix{netip.PrefixFrom(egressIP, egressIP.BitLen())}}, member)
 	r.SetNodes(s.Nodes, slices.Sorted(maps.Keys(s.Nodes)), nil)
 	r.Tell(pool.Wanted{Addresses: []netip.Addr{egressIP}})
 	ctx, cancel := context.WithCancel(context.Background())

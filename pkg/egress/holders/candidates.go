@@ -11,30 +11,40 @@ import (
 // candidates returns what the holding would be for each node that has the address or announces it if
 // there were no other, in the order of precedence.
 func (d *Directory) candidates(ip netip.Addr, a *address) (list []Holding) {
-	if epoch, here := d.own[ip]; here {
-		list = append(list, Holding{State: Local, Node: d.config.NodeName, Epoch: epoch, Known: d.ownSource(ip)})
+	if o := d.own[ip]; o != nil && o.here() {
+		list = append(list, Holding{State: Local, Node: d.config.NodeName, Epoch: o.epoch, Known: d.ownSource(ip)})
 	}
 	for name := range a.announcers {
-		n := d.nodes[name]
-		epoch, counts := n.counts.Addresses[ip]
-		if name == d.config.NodeName || !n.exists || !counts {
-			continue
+		if holding, counts := d.announced(ip, name); counts {
+			list = append(list, holding)
 		}
-		holding := Holding{State: Lost, Node: name, Epoch: epoch, Known: n.source(ip)}
-		switch {
-		case n.silent:
-			holding.Why = Silent
-		case !n.address.IsValid():
-			holding.Why = Unreachable
-		default:
-			holding.State, holding.Address = Remote, n.address
-		}
-		list = append(list, holding)
 	}
 	slices.SortFunc(list, func(x, y Holding) int {
 		return cmp.Or(cmp.Compare(d.precedence(ip, x), d.precedence(ip, y)), d.compareLater(a, x, y))
 	})
 	return list
+}
+
+// announced returns what the holding would be for another node that announces the address, if that counts.
+func (d *Directory) announced(ip netip.Addr, name string) (holding Holding, counts bool) {
+	if name == d.config.NodeName {
+		return Holding{}, false
+	}
+	n := d.nodes[name]
+	epoch, counts := n.counts.Addresses[ip]
+	if !n.exists || !counts {
+		return Holding{}, false
+	}
+	holding = Holding{State: Lost, Node: name, Epoch: epoch, Known: n.source(ip)}
+	switch {
+	case n.silent:
+		holding.Why = Silent
+	case !n.address.IsValid():
+		holding.Why = Unreachable
+	default:
+		holding.State, holding.Address = Remote, n.address
+	}
+	return holding, true
 }
 
 // compareLater is negative if a node has got an address later than another one.
@@ -45,9 +55,9 @@ func (d *Directory) compareLater(a *address, x, y Holding) int {
 // Outranked returns the addresses on this node's interfaces that another live node has got later, sorted.
 func (d *Directory) Outranked(now time.Time) (addresses []netip.Addr) {
 	d.advance(now)
-	for ip := range d.own {
+	for ip, o := range d.own {
 		a := d.addresses[ip]
-		if d.yielding[ip] || a == nil || len(a.rivals) == 0 {
+		if !o.here() || o.yielding || a == nil || len(a.rivals) == 0 {
 			continue
 		}
 		candidates := d.candidates(ip, a)
@@ -89,7 +99,7 @@ func (d *Directory) precedence(ip netip.Addr, h Holding) int {
 
 // ownSource says how this node has an address.
 func (d *Directory) ownSource(ip netip.Addr) Source {
-	if d.yielding[ip] {
+	if d.own[ip].yielding {
 		return LoadBalancer
 	}
 	return OwnAddress

@@ -45,17 +45,10 @@ type Directory struct {
 	config Config
 	// now is the time of the last event or question.
 	now time.Time
-	// own are this node's addresses with their epochs; 0 for one that has none yet.
-	own map[netip.Addr]uint64
-	// taken are those of them that OwnAddresses did not have yet.
-	taken map[netip.Addr]bool
-	// released are those that this node is removing: OwnAddresses does not count for them until it lacks them.
-	released map[netip.Addr]bool
-	// handing are those that count as this node's although OwnAddresses need not have them any more, with the number of the
-	// handover.
-	handing map[netip.Addr]int
-	// present are those that OwnAddresses had last, yielding those of them that are on no interface of this node.
-	present, yielding map[netip.Addr]bool
+	// own are the addresses that this node has, takes or removes. Of these held are the pool's, and handing those that another node
+	// has taken over. seen are the addresses that the pool is to hold.
+	own, held, handing map[netip.Addr]*own
+	seen               map[netip.Addr]seenEpoch
 	// elsewhere are those that another host answers for.
 	elsewhere map[netip.Addr]bool
 	// ownKnown and leasesKnown: they have been told. started: both were when an epoch was given.
@@ -174,14 +167,17 @@ type address struct {
 // NewDirectory returns a Directory that knows of nobody.
 func NewDirectory(config Config) *Directory {
 	return &Directory{
-		config: config, own: map[netip.Addr]uint64{}, taken: map[netip.Addr]bool{}, released: map[netip.Addr]bool{}, handing: map[netip.Addr]int{},
+		config: config, own: map[netip.Addr]*own{}, held: map[netip.Addr]*own{}, handing: map[netip.Addr]*own{}, seen: map[netip.Addr]seenEpoch{},
 		nodes: map[string]*node{}, speakers: map[string]*node{},
 		addresses: map[netip.Addr]*address{}, lost: map[netip.Addr]*address{}, leaving: map[netip.Addr]time.Time{},
 	}
 }
 
+// NodeName is the name of this node.
+func (d *Directory) NodeName() string { return d.config.NodeName }
+
 // Apply takes note of an event. It tells whether any answer has changed since it last told so: that of
-// Holder but for Since, of Own or of Conflicts.
+// Holder but for Since, of Own, of Conflicts or of Leased.
 func (d *Directory) Apply(event Event, now time.Time) (changed bool) {
 	d.advance(now)
 	event.apply(d)
@@ -203,9 +199,9 @@ func (d *Directory) Holder(ip netip.Addr, now time.Time) Holding {
 func (d *Directory) Elsewhere(ip netip.Addr, now time.Time) (epoch uint64) {
 	d.advance(now)
 	if a := d.addresses[ip]; a != nil {
-		for _, c := range d.candidates(ip, a) {
-			if c.State == Remote {
-				epoch = max(epoch, c.Epoch)
+		for name := range a.announcers {
+			if h, counts := d.announced(ip, name); counts && h.State == Remote {
+				epoch = max(epoch, h.Epoch)
 			}
 		}
 	}
@@ -218,11 +214,30 @@ func (d *Directory) Own() map[netip.Addr]uint64 {
 	if !d.started {
 		return nil
 	}
-	return maps.Clone(d.own)
+	here := make(map[netip.Addr]uint64, len(d.own))
+	for ip, o := range d.own {
+		if o.here() {
+			here[ip] = o.epoch
+		}
+	}
+	return here
+}
+
+// Announces are those of them that Services claim; nil as long as these are not known either.
+func (d *Directory) Announces() map[netip.Addr]uint64 {
+	own := d.Own()
+	if d.claimed == nil {
+		return nil
+	}
+	maps.DeleteFunc(own, func(ip netip.Addr, _ uint64) bool { return !d.claimed[ip] })
+	return own
 }
 
 // HandingOver are the addresses that another node has taken over, and whose packets still leave from here.
-func (d *Directory) HandingOver() iter.Seq[netip.Addr] { return maps.Keys(d.handing) }
+func (d *Directory) HandingOver(now time.Time) iter.Seq[netip.Addr] {
+	d.advance(now)
+	return maps.Keys(d.handing)
+}
 
 // NextRevision returns the revision of what this node says next, after that of what its process has said last; 0 if it has said
 // nothing. All nodes read it, and follow it rather than this node's Lease of now, whoever has written that.
@@ -311,6 +326,9 @@ func (d *Directory) nextTurn() (at time.Time) {
 	for _, until := range d.leaving {
 		at = Earlier(at, until)
 	}
+	for _, o := range d.handing {
+		at = Earlier(at, o.until)
+	}
 	return at
 }
 
@@ -333,6 +351,12 @@ func (d *Directory) turn() {
 	}
 	for ip := range d.leaving {
 		concerned[ip] = true
+	}
+	for ip, o := range d.handing {
+		if due(o.until) {
+			d.leave(ip)
+			concerned[ip] = true
+		}
 	}
 	for ip := range concerned {
 		d.settle(ip)
@@ -433,9 +457,9 @@ func (d *Directory) giveEpochs() {
 	if !d.ownKnown || !d.leasesKnown {
 		return
 	}
-	for ip, epoch := range d.own {
-		if epoch == 0 {
-			d.own[ip] = d.newEpoch(ip)
+	for ip, o := range d.own {
+		if o.epoch == 0 && o.here() {
+			o.epoch = d.newEpoch(ip)
 			d.settle(ip)
 		}
 	}
@@ -449,11 +473,20 @@ func (d *Directory) newEpoch(ip netip.Addr) uint64 {
 	if own := d.speakers[d.config.NodeName]; own != nil && own.highest(ip) > 0 && !d.started {
 		return own.highest(ip)
 	}
-	highest := d.address(ip).holding.Epoch
-	for _, n := range d.speakers { // also of what no Service claims yet
-		highest = max(highest, n.highest(ip))
+	return min(d.highest(ip)+1, MaxEpoch)
+}
+
+// highest returns the highest epoch of an address that is known: of what nodes announce, of a holder that is lost, and of what the pool
+// has seen.
+func (d *Directory) highest(ip netip.Addr) (epoch uint64) {
+	epoch = d.seen[ip].epoch
+	if a := d.addresses[ip]; a != nil {
+		epoch = max(epoch, a.holding.Epoch)
 	}
-	return min(highest+1, MaxEpoch)
+	for _, n := range d.speakers { // also of what no Service claims yet
+		epoch = max(epoch, n.highest(ip))
+	}
+	return epoch
 }
 
 // settleAll settles all addresses that a node announces.
@@ -469,6 +502,7 @@ func (d *Directory) settleAll(n *node) {
 func (d *Directory) settle(ip netip.Addr) {
 	a := d.address(ip)
 	candidates := d.candidates(ip, a)
+	d.seeAll(ip, a, candidates)
 	holding := d.judge(ip, a.holding, candidates)
 	switch {
 	case holding.State == Unclaimed:
@@ -491,6 +525,25 @@ func (d *Directory) settle(ip netip.Addr) {
 	}
 	if holding.State == Unclaimed && len(a.announcers) == 0 {
 		delete(d.addresses, ip)
+	}
+}
+
+// seeAll notes the epochs of an address, also those of statements that have been overtaken. What a live node announces may be the first
+// that is heard of it.
+func (d *Directory) seeAll(ip netip.Addr, a *address, candidates []Holding) {
+	if _, wanted := d.seen[ip]; !wanted {
+		return
+	}
+	for _, c := range candidates {
+		if c.State == Remote {
+			d.see(ip, c.Epoch, d.now)
+		}
+	}
+	for _, c := range candidates {
+		d.see(ip, c.Epoch, time.Time{})
+	}
+	for name := range a.announcers {
+		d.see(ip, d.nodes[name].highest(ip), time.Time{})
 	}
 }
 

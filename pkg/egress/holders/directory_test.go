@@ -297,7 +297,7 @@ func TestDirectory_MovesAtTheHighestEpoch(t *testing.T) {
 	if got := d.Holder(ip, at(62)); got.State != Local || got.Epoch != MaxEpoch {
 		t.Errorf("taken by this node: %+v", got)
 	}
-	apply(d, timed{63, Took{map[netip.Addr]uint64{ip: MaxEpoch + 1}}})
+	d.take(at(63), ip)
 	if got := d.Own()[ip]; got != MaxEpoch {
 		t.Errorf("it announces the epoch %d, which nobody reads", got)
 	}

@@ -7,6 +7,9 @@
 //	other nodes, directly ──► Announcer ──────► Announced ─────┤        └─► Own ─┬─► Publisher ─► this node's Lease
 //	Nodes ──────────────────► the caller ─────► NodeSeen, … ───┘                 └─► Announcer ─► other nodes
 //
+// The Directory is the book: of this node's addresses, too, which the pool's member takes and releases there (own.go, package pool), and of
+// the epochs that were seen.
+//
 // A node announces its egress IPs in two ways, and either works alone: in its Lease, which also a node that starts
 // finds, and by UDP directly to all other nodes, which needs no API server.
 //
@@ -23,7 +26,8 @@
 //	    network.openshift.io/egress-port-blocks-assigned: '[{"pod": {"name": "web-0", …}, "ports": {"first": 1024, "last": 1535}, …}]'
 //
 // The epoch of an address grows each time a node gets it: it is higher by one than all that other nodes announce, in
-// either way, and than that of a holder that is lost. A process that starts keeps the epoch that its node's Lease
+// either way, than that of a holder that is lost, and than what members of the pool have said. A process that starts keeps
+// the epoch that its node's Lease
 // has. The revision grows each time a node says something else, and goes on from the Lease's at a start: it tells which
 // of two statements of a node is the later one. The choices are the egress IPs of the node's pods whose Services have several; they are in
 // the Lease alone. A node with choices has a Lease also without an address, and writes it again when somebody deletes or changes it. What a node has
@@ -126,6 +130,6 @@
 // Leases or their namespace, others' addresses are known from direct announcements alone, which is logged; and a
 // process that starts then announces nothing, because it does not know the epochs of its addresses.
 //
-// The files directory.go, candidates.go, event.go, holding.go, datagram.go, exchange.go and refused.go are pure: they import the standard
-// library and package kernel, and time is passed in.
+// The files directory.go, candidates.go, event.go, holding.go, own.go, datagram.go, exchange.go and refused.go are pure: they import the
+// standard library and package kernel, and time is passed in.
 package holders

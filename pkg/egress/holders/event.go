@@ -89,41 +89,6 @@ type NodeSeen struct {
 // NodeDeleted says that there is no Node object of this name.
 type NodeDeleted struct{ Name string }
 
-func (e OwnAddresses) apply(d *Directory) {
-	before := d.own
-	d.own = make(map[netip.Addr]uint64, len(e.Addresses))
-	for ip := range d.taken {
-		d.own[ip] = before[ip]
-	}
-	for ip := range d.handing {
-		d.own[ip] = before[ip]
-	}
-	leaving := map[netip.Addr]bool{}
-	d.yielding = make(map[netip.Addr]bool, len(e.Announced))
-	for _, ip := range e.Announced {
-		d.yielding[ip] = true
-	}
-	d.present = make(map[netip.Addr]bool, len(e.Addresses))
-	for _, ip := range e.Addresses {
-		d.present[ip] = true
-		if d.released[ip] && !d.yielding[ip] { // what is on no interface any more has been removed
-			leaving[ip] = true
-			continue
-		}
-		d.own[ip] = before[ip] // 0 for a new one
-		delete(d.taken, ip)
-	}
-	d.released = leaving
-	d.ownKnown = true
-	d.giveEpochs()
-	for ip := range before {
-		d.settle(ip)
-	}
-	for ip := range d.own {
-		d.settle(ip)
-	}
-}
-
 func (e Elsewhere) apply(d *Directory) {
 	before := d.elsewhere
 	d.elsewhere = make(map[netip.Addr]bool, len(e.Addresses))

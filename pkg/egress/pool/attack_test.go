@@ -263,7 +263,7 @@ func TestAttack_StateIsBounded(t *testing.T) {
 			t.Errorf("a state with %d addresses costs %d MiB", n, used>>20)
 		}
 	}
-	m := NewMember("a", 1)
+	m := newMember("a")
 	m.Next(Wanted{Addresses: []netip.Addr{ip1}}, moment(0))
 	ip := networks[0].Addr()
 	for version := range uint64(100) { // always others
@@ -279,15 +279,15 @@ func TestAttack_StateIsBounded(t *testing.T) {
 		t.Errorf("of a node that always says other addresses, %d are known that it has no more, and %d that it has; want none of those that no Service claims, and the last 1000",
 			len(p.left), len(p.state.Held))
 	}
-	if p := m.peers["c"]; len(m.epochs) > 1 || len(p.state.Held) > mostAddresses {
-		t.Errorf("epochs of %d addresses are known, and %d of a node that says parts; want those that Services claim, and %d at most", len(m.epochs), len(p.state.Held), mostAddresses)
+	if n := len(m.peers["c"].state.Held); n > mostAddresses {
+		t.Errorf("%d addresses are known of a node that says parts, want %d at most", n, mostAddresses)
 	}
 }
 
 // TestAttack_StatesDoNotQueue: however many states a node says while the Runner does something else, the newest waits alone, with all
 // that was said of it in parts, and what others say is not far behind.
 func TestAttack_StatesDoNotQueue(t *testing.T) {
-	r := NewRunner(Config{NodeName: "a"})
+	r := NewRunner(Config{NodeName: "a"}, newMember("a"))
 	r.Tell(Alive{"b", true})
 	part := func(version uint64, ip netip.Addr) Event {
 		return Reminded{State{Name: "b", Run: 1, Version: version, Part: true, Held: map[netip.Addr]uint64{ip: version}}}
@@ -327,10 +327,10 @@ func TestAttack_StatesDoNotQueue(t *testing.T) {
 // TestAttack_ContestsAreFew: a node that says over and over that it has an address of this one has it announced every so often, and not
 // each time; what it says meanwhile is not forgotten.
 func TestAttack_ContestsAreFew(t *testing.T) {
-	r := NewRunner(Config{NodeName: "a"})
-	m := r.member
+	m := newMember("a")
+	r := NewRunner(Config{NodeName: "a"}, m)
 	m.Next(Wanted{Addresses: []netip.Addr{ip1, ip2}}, moment(0))
-	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 5, ip2: 5}}, moment(0))
+	m.had(map[netip.Addr]uint64{ip1: 5, ip2: 5})
 	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
 	m.Next(Networks{[]Network{subnet}}, moment(0))
 	announced := map[netip.Addr]int{}
@@ -376,19 +376,18 @@ func TestState_LargestOfAnHonestNodeIsRead(t *testing.T) {
 	for ip := netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:0"); len(all) < 2*mostAddresses; ip = ip.Next() {
 		all = append(all, ip)
 	}
-	m := NewMember("a", 1<<53-1)
+	m := NewMember(newMember("a").book, 1<<53-1, false)
 	var networks []Network
 	for i := range 2 * mostNetworks {
 		networks = append(networks, Network{netip.PrefixFrom(netip.MustParseAddr(fmt.Sprintf("2001:db8:ffff:ffff:%x:ffff:ffff:fff0", i)), 124), true})
 	}
 	networks[0] = Network{network, true}
-	highest := map[netip.Addr]uint64{}
-	for _, ip := range all {
-		highest[ip] = 1<<64 - 1
-	}
 	at := moment(patience)
-	for _, e := range []Event{Networks{networks}, Pool{Nodes: []string{"a"}}, Tick{}, Wanted{Addresses: all}, Epochs{Highest: highest, Own: highest}} {
+	for _, e := range []Event{Networks{networks}, Pool{Nodes: []string{"a"}}, Tick{}, Wanted{Addresses: all}} {
 		m.Next(e, moment(0))
+	}
+	for _, ip := range all {
+		m.book.See(ip, 1<<64-1)
 	}
 	for range 4 { // to claim all, and take them
 		m.Next(Tick{}, at)

@@ -39,7 +39,7 @@ func (m *Member) vacate(now time.Time) {
 		}
 	}
 	for ip := range m.wanted {
-		from, why := m.isVacant(ip)
+		from, why := m.isVacant(ip, now)
 		switch v := m.vacant[ip]; {
 		case why == "":
 			delete(m.vacant, ip)
@@ -52,11 +52,11 @@ func (m *Member) vacate(now time.Time) {
 }
 
 // isVacant tells why somebody has to take an address, and who had it last; nothing if nobody has to.
-func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
-	if _, here := m.held[ip]; here {
+func (m *Member) isVacant(ip netip.Addr, now time.Time) (from string, why Reason) {
+	if m.holds(ip) {
 		return "", "" // if this node is drained, that is for the others
 	}
-	if l, taken := m.leased[ip]; taken && !m.told(ip, l.epoch) {
+	if m.justTaken(ip, now) {
 		return "", ""
 	}
 	last := func() string { return m.lastHolder(ip, func(*peer) bool { return true }) }
@@ -81,6 +81,20 @@ func (m *Member) isVacant(ip netip.Addr) (from string, why Reason) {
 	return "", Unheld
 }
 
+// justTaken tells whether another live node announces an address with an epoch that no member has told: it has just taken it, and this
+// member is about to hear of it, or to find out that it does not reach that node.
+func (m *Member) justTaken(ip netip.Addr, now time.Time) bool {
+	epoch, since := m.book.Leased(ip, now)
+	if epoch == 0 || m.settled.IsZero() || since.Before(m.settled) {
+		return false
+	}
+	trust := freshness
+	if m.tied() { // both halves may have a gateway, and then neither has a better right
+		trust = Lifetime
+	}
+	return !m.due(since.Add(trust), now) && !m.told(ip, epoch)
+}
+
 // objection says why a member cannot hold an address.
 func (m *Member) objection(name string, ip netip.Addr) Objection {
 	switch {
@@ -99,7 +113,7 @@ func (m *Member) objects(ip netip.Addr) Objection {
 	if why := (State{Draining: m.draining, Networks: m.networks, Failed: sorted(m.failed)}).objects(ip); why != "" {
 		return why
 	}
-	if _, held := m.held[ip]; !held && m.claims[ip] == nil && len(m.held)+len(m.claims) >= mostAddresses {
+	if !m.holds(ip) && m.claims[ip] == nil && m.book.Load()+len(m.claims) >= mostAddresses {
 		return Full
 	}
 	return ""
@@ -117,7 +131,7 @@ func (m *Member) Objections(ip netip.Addr) Objections {
 // claim claims what this member has to take, and drops the claims that others have a better right to.
 func (m *Member) claim(now time.Time) {
 	live, of := m.Votes()
-	if 2*live < of || m.wanted == nil || !m.settled || !m.informed(now) {
+	if 2*live < of || m.wanted == nil || m.settled.IsZero() || !m.informed(now) {
 		clear(m.claims)
 		return
 	}
@@ -173,8 +187,8 @@ func (m *Member) candidates() (list []Candidate) {
 		}}
 		switch {
 		case name == m.name:
-			c.Load = len(m.held) + len(m.claims)
-			c.Has = func(ip netip.Addr) bool { _, held := m.held[ip]; return held || m.claims[ip] != nil }
+			c.Load = m.book.Load() + len(m.claims)
+			c.Has = func(ip netip.Addr) bool { return m.holds(ip) || m.claims[ip] != nil }
 		case m.live(name):
 			c.Load, c.Has = m.peers[name].state.load(), m.peers[name].state.has
 		default:
@@ -270,18 +284,16 @@ func (m *Member) take(now time.Time) (actions []Action) {
 		}
 		delete(m.claims, ip)
 		delete(m.vacant, ip)
-		m.epochs[ip] = min(m.epochs[ip]+1, maxEpoch)
-		m.held[ip], m.took[ip] = m.epochs[ip], now
+		m.took[ip] = now
 		passOn := v.why == Drained && m.peers[v.from].state.Handover
-		actions = append(actions, Take{Address: ip, Epoch: m.held[ip], From: v.from, Why: v.why, PassOn: passOn, Since: v.since, Until: until})
+		actions = append(actions, Take{Address: ip, Epoch: m.book.Take(ip), From: v.from, Why: v.why, PassOn: passOn, Since: v.since, Until: until})
 	}
 	return actions
 }
 
 func (e TakeFailed) apply(m *Member, now time.Time) []Action {
 	for _, ip := range slices.Concat(e.Addresses, e.Late) {
-		delete(m.held, ip)
-		delete(m.took, ip)
+		m.drop(ip)
 	}
 	for _, ip := range e.Addresses {
 		m.failed[ip] = now.Add(failure)

@@ -5,7 +5,10 @@
 //	Wanted, Pool       the API          Probe, LookAround   ARP and neighbour solicitations
 //	Networks, Found    the kernel       Take, Release       addresses by netlink, announced to the network
 //	Alive, Heard       the members      Renew, Announce     the kernel keeps addresses for another 30 s; the network is told
-//	Epochs             the Leases       Publish             this member's state, to all others
+//	                                    Publish             this member's state, to all others
+//
+// A member keeps no list of its addresses, nor of epochs: it asks its node's book, a [holders.Directory], and writes there what it takes and
+// releases. Package node joins the two.
 //
 // # Who gets an address
 //
@@ -97,6 +100,6 @@
 // has, and can neither be drained nor take anything.
 //
 // The files assign.go, claims.go, event.go, guard.go, member.go, peers.go, seal.go, state.go and view.go are pure: they import the standard
-// library, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and
+// library and the book, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and
 // their states; claims.go how addresses are taken; view.go what is seen on the network.
 package pool

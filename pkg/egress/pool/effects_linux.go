@@ -360,7 +360,7 @@ func (r *Runner) announceAgain(logger klog.Logger) {
 	})
 	if !now.Before(r.announce) {
 		r.announce = now.Add(announceAgain)
-		due = sorted(r.member.held)
+		due = sorted(r.member.State().Held)
 	}
 	slices.SortFunc(due, netip.Addr.Compare)
 	r.announceNow(logger, slices.Compact(due))

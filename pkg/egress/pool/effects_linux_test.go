@@ -62,7 +62,7 @@ func (k *fakeKernel) remove(ip netip.Addr, _ int) error {
 // newFakeRunner returns the Runner of member a with such a kernel. It is not run.
 func newFakeRunner() (*Runner, *fakeKernel) {
 	k := &fakeKernel{held: map[netip.Addr]int{}}
-	r := NewRunner(Config{NodeName: "a", Keys: testKeys})
+	r := NewRunner(Config{NodeName: "a", Keys: testKeys}, newMember("a"))
 	r.kernel = k
 	return r, k
 }

@@ -43,12 +43,6 @@ type TakeFailed struct{ Addresses, Late []netip.Addr }
 // RenewFailed says that addresses could not be renewed.
 type RenewFailed struct{}
 
-// Epochs says which epochs addresses have elsewhere, in Leases for example, which of them are this member's own, and which
-// are those of other live nodes that have the address.
-type Epochs struct {
-	Highest, Own, Others map[netip.Addr]uint64
-}
-
 // Alive says that a member is live, or not.
 type Alive struct {
 	Name string

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
 const (
@@ -20,8 +22,8 @@ const (
 	// probesAtOnce is how many probes may be under way. There is more than one because that of an address that another host has is
 	// repeated all the time.
 	probesAtOnce = 3
-	// inspection is how often a member asks whether another host has its addresses, too.
-	inspection = 10 * time.Second
+	// Inspection is how often a member asks whether another host has its addresses, too.
+	Inspection = 10 * time.Second
 	// looks is how many times in a row nobody answers before a member is cut off.
 	looks = 2
 	// validity is how long an answer counts after the question, and a decision to take an address: a process that was
@@ -44,15 +46,16 @@ const (
 	renewAgain = time.Second
 )
 
-// Member decides what one node of the pool does. What it decides follows from the events alone, and from
-// the times of them. It is for one goroutine at a time. Times must not go back.
+// Member decides what one node of the pool does. What it decides follows from the events alone, from the times of them, and from the
+// book of who has which address. It is for one goroutine at a time, and so is the book. Times must not go back.
 type Member struct {
 	name string
 	run  uint64
-	// began is the time of the first event. settled: all others have been heard of since, or long enough
-	// has been waited.
-	began   time.Time
-	settled bool
+	// book has this member's addresses and all epochs. What this member takes and releases it writes there.
+	book *holders.Directory
+	// began is the time of the first event. settled is since when all others have been heard of since then, or long enough has been
+	// waited; zero before.
+	began, settled time.Time
 	// wanted are the addresses that the pool is to hold; nil if that is not known.
 	wanted   map[netip.Addr]bool
 	siblings map[netip.Addr][]netip.Addr
@@ -64,23 +67,13 @@ type Member struct {
 	// handover: it hands addresses over as [State] says.
 	handover bool
 	networks []Network
-	// held are this member's addresses, with their epochs; 0 if one is not known.
-	held map[netip.Addr]uint64
-	// took is when this process took them.
-	took map[netip.Addr]time.Time
-	// own are the epochs that this member's addresses had before the process started.
-	own    map[netip.Addr]uint64
+	// took is when this process took its addresses.
+	took   map[netip.Addr]time.Time
 	claims map[netip.Addr]*claim
 	// probes numbers the probes, probing is how many are under way.
 	probes, probing int
 	// failed are the addresses that could not be taken, and until when that counts.
 	failed map[netip.Addr]time.Time
-	// epochs are the highest that were seen.
-	epochs map[netip.Addr]uint64
-	// elsewhere are those that other live nodes have, as their Leases and announcements say.
-	elsewhere map[netip.Addr]uint64
-	// leased are the addresses of which such a Lease has a higher epoch than anything that was seen before.
-	leased map[netip.Addr]lease
 	// vacant are the addresses that somebody has to take.
 	vacant map[netip.Addr]*vacancy
 	view   view
@@ -91,19 +84,13 @@ type Member struct {
 	wake time.Time
 }
 
-// lease is the epoch of an address in another node's Lease, and since when. That node has just taken the address, and this member is
-// about to hear of it, or to find out that it does not reach that node.
-type lease struct {
-	epoch uint64
-	since time.Time
-}
-
-// NewMember returns a Member that knows of nobody. Of two processes of one node the runs differ.
-func NewMember(name string, run uint64) *Member {
+// NewMember returns a Member that knows of nobody, and writes in its node's book. Of two processes of one node the runs differ.
+// handover: it hands addresses over as [State] says.
+func NewMember(book *holders.Directory, run uint64, handover bool) *Member {
+	name := book.NodeName()
 	return &Member{
-		name: name, run: run, peers: map[string]*peer{}, held: map[netip.Addr]uint64{}, took: map[netip.Addr]time.Time{}, claims: map[netip.Addr]*claim{},
-		failed: map[netip.Addr]time.Time{}, epochs: map[netip.Addr]uint64{}, vacant: map[netip.Addr]*vacancy{}, leased: map[netip.Addr]lease{},
-		own: map[netip.Addr]uint64{}, published: State{Name: name, Run: run},
+		name: name, run: run, book: book, handover: handover, peers: map[string]*peer{}, took: map[netip.Addr]time.Time{},
+		claims: map[netip.Addr]*claim{}, failed: map[netip.Addr]time.Time{}, vacant: map[netip.Addr]*vacancy{}, published: State{Name: name, Run: run},
 	}
 }
 
@@ -117,6 +104,18 @@ func (m *Member) Next(event Event, now time.Time) []Action {
 
 // Wake returns when Next wants a [Tick] although nothing happens; zero for never.
 func (m *Member) Wake() time.Time { return m.wake }
+
+// AllWanted are the addresses that this member may take at any moment: those that the pool is to hold, if it is in the pool. The map must not
+// be changed.
+func (m *Member) AllWanted() map[netip.Addr]bool {
+	if !m.pool[m.name] {
+		return nil
+	}
+	return m.wanted
+}
+
+// Wants tells whether an address is one of these.
+func (m *Member) Wants(ip netip.Addr) bool { return m.AllWanted()[ip] }
 
 // State is what this member tells the others.
 func (m *Member) State() State { return m.published }
@@ -154,18 +153,11 @@ func (m *Member) expire(now time.Time) {
 			delete(m.failed, ip)
 		}
 	}
-	trust := freshness
-	if m.tied() { // both halves may have a gateway, and then neither has a better right
-		trust = Lifetime
-	}
-	for ip, l := range m.leased {
-		if m.elsewhere[ip] < l.epoch || m.due(l.since.Add(trust), now) {
-			delete(m.leased, ip)
-		}
-	}
-	if !m.settled && m.pool != nil {
+	if m.settled.IsZero() && m.pool != nil {
 		missing := func(name string) bool { return name != m.name && !m.live(name) }
-		m.settled = !slices.ContainsFunc(slices.Collect(maps.Keys(m.pool)), missing) || m.due(m.began.Add(patience), now)
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(m.pool)), missing) || m.due(m.began.Add(patience), now) {
+			m.settled = now
+		}
 	}
 }
 
@@ -176,14 +168,15 @@ func (m *Member) expire(now time.Time) {
 func (m *Member) giveWay(now time.Time) (actions []Action) {
 	speaks := func(p *peer) bool { return p.alive || now.Sub(p.spoke) <= validity }
 	cutOff := m.pool != nil && !m.Majority()
-	for _, ip := range sorted(m.held) {
+	held := m.book.Held()
+	for _, ip := range sorted(held) {
 		rival := m.lastHolder(ip, speaks)
 		switch {
 		case m.wanted != nil && !m.wanted[ip]:
 			actions = append(actions, m.release(ip, Unwanted, ""))
 		case rival != "" && m.outranked(ip, rival):
 			actions = append(actions, m.giveTo(ip, rival))
-		case m.held[ip] > 0 && m.elsewhere[ip] > m.held[ip] && (cutOff || m.objection(m.name, ip) == ""):
+		case held[ip] > 0 && m.book.Elsewhere(ip, now) > held[ip] && (cutOff || m.objection(m.name, ip) == ""):
 			actions = append(actions, m.release(ip, TakenOver, ""))
 		}
 	}
@@ -202,23 +195,34 @@ func (m *Member) giveTo(ip netip.Addr, rival string) Release {
 }
 
 func (m *Member) release(ip netip.Addr, why Reason, to string) Release {
-	delete(m.held, ip)
-	delete(m.took, ip)
+	m.drop(ip)
 	return Release{Address: ip, Why: why, To: to}
 }
 
+// drop has an address be no longer this member's.
+func (m *Member) drop(ip netip.Addr) {
+	m.book.Release(ip)
+	delete(m.took, ip)
+}
+
+// holds tells whether an address is this member's.
+func (m *Member) holds(ip netip.Addr) bool {
+	_, holds := m.book.Holds(ip)
+	return holds
+}
+
 func (m *Member) renew(now time.Time) []Action {
-	if len(m.held) == 0 || !m.due(m.renewed.Add(renewal), now) {
+	if m.book.Load() == 0 || !m.due(m.renewed.Add(renewal), now) {
 		return nil
 	}
 	m.renewed = now
 	m.due(now.Add(renewal), now)
-	return []Action{Renew{sorted(m.held)}}
+	return []Action{Renew{sorted(m.book.Held())}}
 }
 
 // draft is this member's state as it is now.
 func (m *Member) draft() State {
-	s := State{Name: m.name, Run: m.run, Version: m.published.Version, Draining: m.draining, Handover: m.handover, Networks: m.networks, Held: m.held, Claims: map[netip.Addr]string{}}
+	s := State{Name: m.name, Run: m.run, Version: m.published.Version, Draining: m.draining, Handover: m.handover, Networks: m.networks, Held: m.book.Held(), Claims: map[netip.Addr]string{}}
 	for ip, c := range m.claims {
 		s.Claims[ip] = c.inUse
 	}
@@ -235,7 +239,7 @@ func (m *Member) publish(again bool) []Action {
 		return nil
 	}
 	s.Version++
-	s.Held, s.Networks = maps.Clone(s.Held), slices.Clone(s.Networks)
+	s.Networks = slices.Clone(s.Networks)
 	m.published = s
 	return []Action{Publish{s}}
 }
@@ -248,12 +252,10 @@ func (Tick) apply(*Member, time.Time) []Action { return nil }
 
 func (e Wanted) apply(m *Member, _ time.Time) []Action {
 	m.wanted, m.siblings = setOf(e.Addresses), e.Siblings
-	unwanted := func(ip netip.Addr, _ uint64) bool { return !m.wanted[ip] }
-	maps.DeleteFunc(m.epochs, unwanted)
+	m.book.Want(m.wanted)
 	for _, p := range m.peers {
 		m.noteEpochs(p.state.Held)
 	}
-	maps.DeleteFunc(m.own, unwanted)
 	return nil
 }
 
@@ -280,7 +282,7 @@ func (e Networks) apply(m *Member, _ time.Time) []Action {
 
 func (e Found) apply(m *Member, _ time.Time) []Action {
 	for _, ip := range e.Addresses {
-		m.held[ip] = m.own[ip]
+		m.book.Find(ip)
 	}
 	m.view.returned = true
 	return nil
@@ -288,7 +290,7 @@ func (e Found) apply(m *Member, _ time.Time) []Action {
 
 func (e Removed) apply(m *Member, _ time.Time) (actions []Action) {
 	for _, ip := range e.Addresses {
-		if _, held := m.held[ip]; held {
+		if m.holds(ip) {
 			actions = append(actions, m.release(ip, Gone, ""))
 		}
 	}
@@ -297,30 +299,6 @@ func (e Removed) apply(m *Member, _ time.Time) (actions []Action) {
 
 func (RenewFailed) apply(m *Member, now time.Time) []Action {
 	m.renewed = now.Add(renewAgain - renewal)
-	return nil
-}
-
-func (e Epochs) apply(m *Member, now time.Time) []Action {
-	m.elsewhere = make(map[netip.Addr]uint64, len(e.Others))
-	for ip, epoch := range e.Others {
-		epoch = min(epoch, maxEpoch)
-		if m.settled && epoch > m.epochs[ip] {
-			m.leased[ip] = lease{epoch, now}
-		}
-		m.elsewhere[ip] = epoch
-		m.epochs[ip] = max(m.epochs[ip], epoch)
-	}
-	for ip, epoch := range e.Highest {
-		m.epochs[ip] = max(m.epochs[ip], min(epoch, maxEpoch))
-	}
-	for ip, epoch := range e.Own {
-		epoch = min(epoch, maxEpoch)
-		m.own[ip] = epoch
-		if own, held := m.held[ip]; held && own < epoch {
-			m.held[ip] = epoch
-		}
-		m.epochs[ip] = max(m.epochs[ip], epoch)
-	}
 	return nil
 }
 
@@ -337,8 +315,8 @@ func setOf[T comparable](list []T) map[T]bool {
 	return set
 }
 
-// status says how this member sees the pool.
-func (m *Member) status() Status {
+// Status says how this member sees the pool.
+func (m *Member) Status() Status {
 	s := Status{Majority: m.Majority(), Alive: map[string]bool{m.name: true}, Members: []State{m.published}, Pool: slices.Sorted(maps.Keys(m.pool))}
 	s.Votes, s.Of = m.Votes()
 	for _, name := range slices.Sorted(maps.Keys(m.peers)) {

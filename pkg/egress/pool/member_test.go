@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
 var (
@@ -19,12 +21,38 @@ var (
 	compare  = cmp.Options{cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }), cmpopts.EquateEmpty()}
 )
 
+// addresses are as many in a row.
+func addresses(n int) (list []netip.Addr) {
+	for ip := netip.MustParseAddr("10.0.0.1"); len(list) < n; ip = ip.Next() {
+		list = append(list, ip)
+	}
+	return list
+}
+
 func moment(d time.Duration) time.Time { return time.Unix(1000, 0).Add(d) }
+
+// newMember is a member with a book of its own, and no API server.
+func newMember(name string) *Member {
+	return NewMember(holders.NewDirectory(holders.Config{NodeName: name, Outer: "IPv4"}), 1, false)
+}
+
+// announced has the book know what a node announces in its Lease.
+func (m *Member) announced(name string, epochs map[netip.Addr]uint64) {
+	m.book.Apply(holders.NodeSeen{Name: name, Ready: true, InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.9")}}, moment(0))
+	m.book.Apply(holders.Announced{Node: name, Statement: holders.Statement{Addresses: epochs, Revision: 1}, Source: holders.Lease}, moment(0))
+}
+
+// had has the book know that this member's node has addresses, which it had in its Lease when its process started.
+func (m *Member) had(epochs map[netip.Addr]uint64) {
+	m.announced(m.name, epochs)
+	m.book.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(epochs))}, moment(0))
+	m.book.Apply(holders.LeasesKnown{}, moment(0))
+}
 
 // newTestMember is member a of a pool with b and c, which are live and have nothing. It wants these addresses.
 func newTestMember(t *testing.T, wanted ...netip.Addr) *Member {
 	t.Helper()
-	m := NewMember("a", 1)
+	m := newMember("a")
 	for _, e := range []Event{
 		Networks{[]Network{subnet}}, Pool{Nodes: []string{"a", "b", "c"}},
 		Alive{"b", true}, Alive{"c", true}, Heard{peerState("b", 1, nil)}, Heard{peerState("c", 1, nil)}, Wanted{Addresses: wanted},
@@ -112,7 +140,7 @@ func TestMember_SilenceCountsWhileItIsNew(t *testing.T) {
 }
 
 func TestMember_OldLooksDoNotCount(t *testing.T) {
-	m := NewMember("a", 1)
+	m := newMember("a")
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 	acts(t, m.Next(Answered{moment(0), []netip.Addr{ip1}}, moment(validity+1)))
 	acts(t, m.Next(Looked{At: moment(0)}, moment(validity+1)), LookAround{[]netip.Addr{ip1}})
@@ -155,7 +183,7 @@ func TestMember_ProbeThatFailedIsForOthers(t *testing.T) {
 func TestMember_EpochIsHigherThanAnySeen(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t)
-	m.Next(Epochs{Highest: map[netip.Addr]uint64{ip: 7}}, moment(0))
+	m.announced("d", map[netip.Addr]uint64{ip: 7})
 	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, moment(0))
 	m.Next(Heard{peerState("b", 3, nil)}, moment(0))
 	m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0))
@@ -175,10 +203,12 @@ func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
 		{"own unknown", 0, 1, []Action{Release{Address: ip1, Why: HandedOver, To: "b"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m := NewMember("a", 1)
+			m := newMember("a")
 			m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 			m.Next(Looked{At: moment(0), Peers: true}, moment(0))
-			m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: c.own}}, moment(0))
+			if c.own > 0 {
+				m.had(map[netip.Addr]uint64{ip1: c.own})
+			}
 			m.Next(Alive{"b", true}, moment(0))
 			acts(t, m.Next(Heard{peerState("b", 1, map[netip.Addr]uint64{ip1: c.other})}, moment(0)), c.want...)
 		})
@@ -213,10 +243,10 @@ func TestMember_GivesWayToOneThatItFindsDead(t *testing.T) {
 // TestMember_GivesWayWhenItIsReminded: of some addresses at a time, also by one whose state as a whole is not known, or is
 // newer than that.
 func TestMember_GivesWayWhenItIsReminded(t *testing.T) {
-	m := NewMember("a", 1)
+	m := newMember("a")
 	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
 	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
-	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 3, ip2: 3}}, moment(0))
+	m.had(map[netip.Addr]uint64{ip1: 3, ip2: 3})
 	remind := func(version uint64, ip netip.Addr, epoch uint64) []Action {
 		return m.Next(Reminded{State{Name: "b", Run: 1, Version: version, Part: true, Held: map[netip.Addr]uint64{ip: epoch}}}, moment(0))
 	}
@@ -232,8 +262,10 @@ func TestMember_GivesWayToALease(t *testing.T) {
 	m := newTestMember(t, ip)
 	m.Next(m.probed(moment(0), nil, ip), moment(0))
 	own := m.State().Held[ip]
-	acts(t, m.Next(Epochs{Others: map[netip.Addr]uint64{ip: own}}, moment(0)))
-	acts(t, m.Next(Epochs{Others: map[netip.Addr]uint64{ip: own + 1}}, moment(0)), Release{Address: ip, Why: TakenOver})
+	m.announced("d", map[netip.Addr]uint64{ip: own})
+	acts(t, m.Next(Tick{}, moment(0)))
+	m.announced("d", map[netip.Addr]uint64{ip: own + 1})
+	acts(t, m.Next(Tick{}, moment(0)), Release{Address: ip, Why: TakenOver})
 }
 
 // TestMember_GivesAwayToAMemberNotToALease: what it gives away it serves until the next holder speaks; but not where that cannot be heard.
@@ -242,7 +274,8 @@ func TestMember_GivesAwayToAMemberNotToALease(t *testing.T) {
 	m := newTestMember(t, ip)
 	m.Next(m.probed(moment(0), nil, ip), moment(0))
 	m.Next(Drain{Now: true}, moment(0))
-	acts(t, m.Next(Epochs{Others: map[netip.Addr]uint64{ip: m.State().Held[ip] + 1}}, moment(0)))
+	m.announced("d", map[netip.Addr]uint64{ip: m.State().Held[ip] + 1})
+	acts(t, m.Next(Tick{}, moment(0)))
 	m.Next(Alive{"b", false}, moment(0))
 	m.view.looking = true
 	acts(t, m.Next(Alive{"c", false}, moment(0)), Release{Address: ip, Why: TakenOver})
@@ -250,7 +283,7 @@ func TestMember_GivesAwayToAMemberNotToALease(t *testing.T) {
 
 func TestState_Parts(t *testing.T) {
 	s := peerState("node-1.example", 7, nil)
-	if parts := s.parts(); len(parts) != 1 || len(parts[0].Held) > 0 {
+	if parts := s.Parts(); len(parts) != 1 || len(parts[0].Held) > 0 {
 		t.Errorf("no addresses: %+v, want one part", parts)
 	}
 	s.Held = map[netip.Addr]uint64{}
@@ -258,7 +291,7 @@ func TestState_Parts(t *testing.T) {
 		s.Held[ip] = uint64(i)
 	}
 	all := map[netip.Addr]uint64{}
-	parts := s.parts()
+	parts := s.Parts()
 	for _, part := range parts {
 		text, err := json.Marshal(part)
 		if err != nil || len(text) > datagram || !part.Part || part.Name != s.Name || part.Version != s.Version {
@@ -272,7 +305,7 @@ func TestState_Parts(t *testing.T) {
 }
 
 func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
-	m := NewMember("a", 1)
+	m := newMember("a")
 	acts(t, m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0)), LookAround{[]netip.Addr{ip1, ip2}})
 	acts(t, m.Next(Answered{moment(time.Second), []netip.Addr{ip1}}, moment(time.Second)), Release{Address: ip1, Why: AnsweredFor})
 	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true}, moment(time.Second)), Announce{[]netip.Addr{ip2}})
@@ -306,7 +339,7 @@ func TestMember_FormerHolderStillAnswers(t *testing.T) {
 }
 
 func TestMember_RenewsEveryTenSeconds(t *testing.T) {
-	m := NewMember("a", 1)
+	m := newMember("a")
 	renewed := 0
 	for _, a := range m.Next(Found{[]netip.Addr{ip1}}, moment(0)) {
 		if _, is := a.(Renew); is {
@@ -326,7 +359,7 @@ func TestMember_RenewsEveryTenSeconds(t *testing.T) {
 }
 
 func TestMember_RenewsAgainAfterAFailure(t *testing.T) {
-	m := NewMember("a", 1)
+	m := newMember("a")
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 	m.Next(RenewFailed{}, moment(0))
 	for _, a := range m.Next(Tick{}, moment(renewAgain)) {
@@ -363,7 +396,7 @@ func TestMember_StrangerGivesNothingAway(t *testing.T) {
 			t.Errorf("%s: it is vacant as %+v, want %v", name, v, test.why)
 		}
 		m.Next(Tick{}, moment(courtesy))
-		if _, taken := m.held[ip]; taken != test.taken {
+		if taken := m.holds(ip); taken != test.taken {
 			t.Errorf("%s: taken without an answer to a probe: %v, want %v", name, taken, test.taken)
 		}
 	}
@@ -429,8 +462,8 @@ func TestMember_GoesOnWithItsConnections(t *testing.T) {
 
 // TestMember_EpochsOfFoundAddresses: they may be known before the addresses are.
 func TestMember_EpochsOfFoundAddresses(t *testing.T) {
-	m := NewMember("a", 1)
-	m.Next(Epochs{Own: map[netip.Addr]uint64{ip1: 5}}, moment(0))
+	m := newMember("a")
+	m.had(map[netip.Addr]uint64{ip1: 5})
 	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
 	if diff := cmp.Diff(map[netip.Addr]uint64{ip1: 5, ip2: 0}, m.State().Held, compare); diff != "" {
 		t.Errorf("held (-want +got):\n%s", diff)
@@ -438,7 +471,7 @@ func TestMember_EpochsOfFoundAddresses(t *testing.T) {
 }
 
 func TestMember_HasItsNameBeforeItTellsAnything(t *testing.T) {
-	if got := NewMember("a", 1).status().Members[0].Name; got != "a" {
+	if got := newMember("a").Status().Members[0].Name; got != "a" {
 		t.Errorf("the name is %q, want a", got)
 	}
 }
@@ -514,12 +547,12 @@ func TestMember_LateTakeIsTriedAgain(t *testing.T) {
 }
 
 func TestMember_KnowsOfNoServicesAndKeepsWhatItHas(t *testing.T) {
-	m := NewMember("a", 1)
+	m := newMember("a")
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 	m.Next(Looked{At: moment(0), Peers: true}, moment(0))
 	m.Next(Pool{Nodes: []string{"a"}}, moment(0))
-	acts(t, m.Next(Tick{}, moment(inspection-1)))
-	acts(t, m.Next(Wanted{}, moment(inspection-1)), Release{Address: ip1, Why: Unwanted})
+	acts(t, m.Next(Tick{}, moment(Inspection-1)))
+	acts(t, m.Next(Wanted{}, moment(Inspection-1)), Release{Address: ip1, Why: Unwanted})
 }
 
 func TestMember_OldStatesDoNotCount(t *testing.T) {
@@ -547,7 +580,7 @@ func TestMember_Majority(t *testing.T) {
 		{4, 2, false, false}, {4, 2, true, true}, {5, 3, false, true}, {5, 2, true, false},
 	} {
 		t.Run(fmt.Sprintf("%d of %d, gateway %v", c.live, c.pool, c.gateway), func(t *testing.T) {
-			m := NewMember("1", 1)
+			m := newMember("1")
 			var names []string
 			for i := range c.pool {
 				name := fmt.Sprint(i + 1)

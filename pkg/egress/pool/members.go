@@ -26,20 +26,20 @@ const (
 	probeInterval = 60 * time.Millisecond
 	probeTimeout  = 40 * time.Millisecond
 	suspicion     = 3
-	// joinAgain is how often a node of the pool is spoken to that is not a member.
-	joinAgain = 500 * time.Millisecond
+	// JoinAgain is how often a node of the pool is spoken to that is not a member.
+	JoinAgain = 500 * time.Millisecond
 	// joinPause is how long at least lies between two times in which nodes are spoken to that have been heard of.
 	joinPause = 10 * time.Millisecond
-	// exchangeAgain is how often states are exchanged although nothing has changed.
-	exchangeAgain = 5 * time.Second
-	// connectionTime bounds what members send by TCP: a lost first packet is sent anew by sendAgain long before the
+	// ExchangeAgain is how often states are exchanged although nothing has changed.
+	ExchangeAgain = 5 * time.Second
+	// ConnectionTime bounds what members send by TCP: a lost first packet is sent anew by SendAgain long before the
 	// kernel would.
-	connectionTime = 400 * time.Millisecond
-	// sendAgain is when a state is sent again that could not be.
-	sendAgain = 50 * time.Millisecond
-	// remindAgain is how often a node of the pool is reminded of this one's addresses that is not found alive. When a cut-off holder comes back, both
-	// it and the new one have the address until it hears of that.
-	remindAgain = 50 * time.Millisecond
+	ConnectionTime = 400 * time.Millisecond
+	// SendAgain is when a state is sent again that could not be.
+	SendAgain = 50 * time.Millisecond
+	// RemindAgain is how often a node of the pool is reminded of this one's addresses that is not found alive. When a cut-off holder
+	// comes back, both it and the new one have the address until it hears of that.
+	RemindAgain = 50 * time.Millisecond
 )
 
 // members speaks with the other members of the pool: it finds out who is alive, and exchanges states.
@@ -100,7 +100,7 @@ func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func
 	c.UDPBufferSize = datagram - overhead - 1
 	c.ProbeInterval, c.ProbeTimeout = probeInterval, probeTimeout
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = suspicion, 1
-	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, exchangeAgain, connectionTime
+	c.GossipInterval, c.PushPullInterval, c.TCPTimeout = 20*time.Millisecond, ExchangeAgain, ConnectionTime
 	c.DisableTcpPings = true    // a process that answers by TCP alone is of no use
 	c.EnableCompression = false // messages are small, and many
 	c.DeadNodeReclaimTime = time.Second
@@ -204,7 +204,7 @@ func (m *members) stranger(at netip.Addr) {
 // publish tells the others this member's state.
 func (m *members) publish(s State) {
 	var texts [][]byte
-	for _, one := range append([]State{s}, s.parts()...) {
+	for _, one := range append([]State{s}, s.Parts()...) {
 		text, err := json.Marshal(one)
 		if err != nil {
 			m.logger.Error(err, "Cannot tell the other nodes of the pool this one's state. This is a fault of the program: please report it")
@@ -243,7 +243,7 @@ func (m *members) send(peer *peerNode) {
 		}
 		if err := m.transport.sendState(peer.address); err != nil {
 			m.logger.V(2).Info("Cannot tell another node of the pool this one's state; will retry", "node", peer.name, "err", err)
-			time.AfterFunc(sendAgain, peer.wake.Send)
+			time.AfterFunc(SendAgain, peer.wake.Send)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func (m *members) send(peer *peerNode) {
 // changed while they were not found alive, every so often. A node that does not answer keeps no other one waiting, nor itself
 // when it comes back.
 func (m *members) join() {
-	for ticker := time.NewTicker(joinAgain); ; {
+	for ticker := time.NewTicker(JoinAgain); ; {
 		for name, address := range m.missing() {
 			m.running.Go(func() { m.exchange(name, address) })
 		}
@@ -299,7 +299,7 @@ func (m *members) exchange(name, address string) {
 
 // remind tells the nodes of the pool that are no members what [Reminded] says, every so often.
 func (m *members) remind() {
-	for ticker := time.NewTicker(remindAgain); ; {
+	for ticker := time.NewTicker(RemindAgain); ; {
 		select {
 		case <-m.done:
 			ticker.Stop()

@@ -130,7 +130,8 @@ func (m *Member) compareHolders(ip netip.Addr, a, b string) int {
 	}
 	epoch := func(name string) uint64 {
 		if name == m.name {
-			return m.held[ip]
+			epoch, _ := m.book.Holds(ip)
+			return epoch
 		}
 		return m.peers[name].state.Held[ip]
 	}
@@ -207,12 +208,12 @@ func (m *Member) contest(now time.Time) []Action {
 		}
 		p.rival = false
 		for ip := range p.state.Held {
-			if _, here := m.held[ip]; here && !m.outranked(ip, name) && p.state.objects(ip) == "" {
+			if m.holds(ip) && !m.outranked(ip, name) && p.state.objects(ip) == "" {
 				contested[ip], p.contested = true, now
 			}
 		}
 		for ip := range p.former {
-			if _, here := m.held[ip]; here && !m.outranked(ip, name) {
+			if m.holds(ip) && !m.outranked(ip, name) {
 				contested[ip], p.contested = true, now
 			}
 		}
@@ -228,14 +229,14 @@ func (m *Member) contest(now time.Time) []Action {
 func (m *Member) noteEpochs(epochs map[netip.Addr]uint64) {
 	for ip, epoch := range epochs {
 		if m.wanted[ip] {
-			m.epochs[ip] = max(m.epochs[ip], min(epoch, maxEpoch))
+			m.book.See(ip, epoch)
 		}
 	}
 }
 
 // concerns tells whether this member has an address, or the pool is to hold it.
 func (m *Member) concerns(ip netip.Addr) bool {
-	_, held := m.held[ip]
+	_, held := m.book.Holds(ip)
 	return held || m.wanted[ip]
 }
 

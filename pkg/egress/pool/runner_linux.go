@@ -33,10 +33,11 @@ type Config struct {
 	Networks []netip.Prefix
 	// Ignored is the name of an interface that has no neighbours.
 	Ignored string
-	// Handover: Moved sees to it that this node hands addresses over as [State] says.
-	Handover bool
+	// Wake is sent when others have written in the member's book; nil for never.
+	Wake wake.Signal
 	// Moved is told of each address that was taken or released: before it is removed, and before one is announced to the
-	// network whose former holder still serves it. It must not wait for the Runner, nor for long.
+	// network whose former holder still serves it. It writes in the book that one has [holders.Arrived] or [holders.Left]. It must
+	// not wait for the Runner, nor for long.
 	Moved func([]Move)
 	// Changed is told when another host is found to have an address that this node is about to take, or not any
 	// more, and when what Absence returns changes. It must not wait.
@@ -76,7 +77,22 @@ const (
 // repeats are when the announcement of a move is repeated, which may be lost.
 var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second}
 
-// Runner is a node of the pool: a [Member] with its effects.
+// Decider decides what a node of the pool does: a [Member], whose book others may use as well.
+type Decider interface {
+	Next(Event, time.Time) []Action
+	Wake() time.Time
+	State() State
+	Status() Status
+}
+
+// NewRun returns a number that tells a process of a node from an earlier one.
+func NewRun() uint64 {
+	var run [8]byte
+	_, _ = rand.Read(run[:])                        // it never fails
+	return binary.NativeEndian.Uint64(run[:]) >> 11 // JSON carries 53 bits
+}
+
+// Runner is a node of the pool: a [Decider] with its effects.
 type Runner struct {
 	config Config
 	kernel kernel
@@ -101,7 +117,7 @@ type Runner struct {
 	running sync.WaitGroup
 
 	// What follows is for the goroutine of Run.
-	member *Member
+	member Decider
 	// leaving are the released addresses that the kernel may still have. again is when to remove them again.
 	leaving map[netip.Addr]bool
 	again   time.Time
@@ -144,22 +160,21 @@ type Status struct {
 	Tells bool
 }
 
-// NewRunner returns the Runner of a node.
-func NewRunner(c Config) *Runner {
+// NewRunner returns the Runner of a node, which does what the member decides.
+func NewRunner(c Config, member Decider) *Runner {
 	if c.Keys == nil {
 		c.Keys = func() holders.Keys { return nil }
 	}
-	var run [8]byte
-	_, _ = rand.Read(run[:]) // it never fails
-	r := &Runner{
+	if c.Wake == nil {
+		c.Wake = wake.New()
+	}
+	return &Runner{
 		config: c,
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
-		wake:   wake.New(), readdressed: wake.New(),
-		member: NewMember(c.NodeName, binary.NativeEndian.Uint64(run[:])>>11), // JSON carries 53 bits
+		wake:   c.Wake, readdressed: wake.New(),
+		member: member,
 		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]bool{},
 	}
-	r.member.handover = c.Handover
-	return r
 }
 
 // Tell tells an event. It does not wait.
@@ -500,7 +515,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 // describe notes how things are, for Status, and logs which nodes are alive when that changes.
 func (r *Runner) describe(logger klog.Logger) {
-	s := r.member.status()
+	s := r.member.Status()
 	s.Moves = make(map[netip.Addr]Move, len(r.last))
 	for ip, m := range r.last {
 		s.Moves[ip] = m

@@ -66,7 +66,7 @@ func runNode(text string) error {
 		},
 	}
 	config.Keys = func() holders.Keys { return holders.Keys{c.Key} }
-	r := NewRunner(config)
+	r := NewRunner(config, NewMember(holders.NewDirectory(holders.Config{NodeName: c.Name}), NewRun(), false))
 	var names []string
 	for name := range c.Nodes {
 		names = append(names, name)

@@ -151,10 +151,10 @@ func FuzzState(f *testing.F) {
 				t.Errorf("%s is held with epoch %d", ip, epoch)
 			}
 		}
-		m := NewMember("b", 1)
+		m := newMember("b")
 		m.Next(Wanted{Addresses: []netip.Addr{ip1}}, moment(0))
 		m.Next(Heard{s}, moment(0))
-		for _, part := range s.parts() {
+		for _, part := range s.Parts() {
 			m.Next(Reminded{part}, moment(0))
 		}
 	})

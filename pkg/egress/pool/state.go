@@ -95,9 +95,9 @@ const (
 	mostText = 200
 )
 
-// parts returns the addresses of a member with this state in as many states as it takes for each to fit a datagram; in one if
+// Parts returns the addresses of a member with this state in as many states as it takes for each to fit a datagram; in one if
 // there are none.
-func (s State) parts() []State {
+func (s State) Parts() []State {
 	next := func() State {
 		return State{Name: s.Name, Run: s.Run, Version: s.Version, Part: true, Held: map[netip.Addr]uint64{}}
 	}
@@ -125,12 +125,12 @@ func parseState(name string, text []byte, networks []netip.Prefix) (s State, err
 	if s.Name = name; s.load()+len(s.Failed) > mostAddresses || len(s.Networks) > mostNetworks {
 		return s, fmt.Errorf("the state has %d addresses and %d networks: there may be %d and %d", s.load()+len(s.Failed), len(s.Networks), mostAddresses, mostNetworks)
 	}
-	s.confine(networks)
+	s.Confine(networks)
 	return s, nil
 }
 
-// confine removes what no member can mean: addresses outside the pool's networks, and epochs that none can have reached.
-func (s *State) confine(networks []netip.Prefix) {
+// Confine removes what no member can mean: addresses outside the pool's networks, and epochs that none can have reached.
+func (s *State) Confine(networks []netip.Prefix) {
 	outside := func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) })
 	}

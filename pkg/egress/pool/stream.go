@@ -85,7 +85,7 @@ func (t *transport) dial(to netip.Addr, timeout time.Duration) (*stream, error) 
 
 // sendState tells a node this one's state, by a connection.
 func (t *transport) sendState(to netip.Addr) error {
-	s, err := t.dial(to, connectionTime)
+	s, err := t.dial(to, ConnectionTime)
 	if err != nil {
 		return err
 	}

@@ -288,7 +288,7 @@ func (t *transport) accept() {
 		case err != nil:
 			t.logger.V(2).Info("Cannot accept a connection of another node of the pool; will retry", "reason", err.Error())
 			select {
-			case <-time.After(sendAgain):
+			case <-time.After(SendAgain):
 			case <-t.closing:
 			}
 			continue
@@ -337,7 +337,7 @@ func (t *transport) answer(conn net.Conn) error {
 
 // greeted greets whoever has called, and opens the first chunk of what it says.
 func (t *transport) greeted(conn net.Conn, from netip.Addr) (*stream, error) {
-	if err := conn.SetDeadline(time.Now().Add(connectionTime)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(ConnectionTime)); err != nil {
 		return nil, err
 	}
 	var nonces [2 * nonceSize]byte

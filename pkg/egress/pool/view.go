@@ -23,26 +23,27 @@ type view struct {
 // look looks around if a majority is missing, a carrier came back, or the last time is long ago; and releases everything if
 // nobody has answered: then the others can take it, and this node must not have it when its link comes back.
 func (m *Member) look(now time.Time) (actions []Action) {
-	if len(m.held) == 0 {
+	holds := m.book.Load() > 0
+	if !holds {
 		m.view.returned = false // there is nothing that another one may have taken over
 	}
 	if m.Majority() && !m.tied() || m.pool == nil {
 		m.view.alone, m.view.gateway = 0, false
-		if inspects := len(m.held) > 0 && m.due(m.view.inspected.Add(inspection), now); !m.view.returned && !inspects {
+		if inspects := holds && m.due(m.view.inspected.Add(Inspection), now); !m.view.returned && !inspects {
 			return nil
 		}
-	} else if !m.settled {
+	} else if m.settled.IsZero() {
 		return nil
 	}
 	if m.view.alone >= looks {
-		for _, ip := range sorted(m.held) {
+		for _, ip := range sorted(m.book.Held()) {
 			actions = append(actions, m.release(ip, CutOff, ""))
 		}
 	}
-	needed := len(m.held) > 0 || m.tied()
+	needed := m.book.Load() > 0 || m.tied()
 	if needed && !m.view.looking && m.due(m.view.again, now) {
 		m.view.looking, m.view.returned, m.view.announce, m.view.inspected = true, false, m.view.returned, now
-		actions = append(actions, LookAround{sorted(m.held)})
+		actions = append(actions, LookAround{sorted(m.book.Held())})
 	}
 	return actions
 }
@@ -57,8 +58,8 @@ func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
 	if m.view.alone++; e.Peers || e.Gateway {
 		m.view.alone = 0
 	}
-	if m.view.announce && len(m.held) > 0 {
-		actions = append(actions, Announce{sorted(m.held)})
+	if m.view.announce && m.book.Load() > 0 {
+		actions = append(actions, Announce{sorted(m.book.Held())})
 	}
 	m.view.announce = false
 	return actions
@@ -70,7 +71,7 @@ func (e Answered) apply(m *Member, now time.Time) (actions []Action) {
 		return nil
 	}
 	for _, ip := range e.Addresses {
-		if _, held := m.held[ip]; !held {
+		if !m.holds(ip) {
 			continue
 		}
 		if m.yields(ip, e.At, now) {

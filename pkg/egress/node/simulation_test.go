@@ -1,4 +1,4 @@
-package pool
+package node
 
 import (
 	"cmp"
@@ -10,6 +10,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // simulation has members on a network, in a time of its own. What it needs of the world is modelled after
@@ -39,8 +43,12 @@ type simulation struct {
 	passed int
 	// gateways: each side of a partition has one.
 	gateways bool
-	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there.
-	leases []map[netip.Addr]uint64
+	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there. away: it is, for a while.
+	leases []holders.Statement
+	away   bool
+	// sending is since when packets of an address leave from two nodes that hear each other, and twofold the longest time of that.
+	sending map[netip.Addr]time.Duration
+	twofold time.Duration
 	// siblings and zones are what the nodes are told of them.
 	siblings map[netip.Addr][]netip.Addr
 	zones    map[string]string
@@ -54,7 +62,7 @@ type overlap struct {
 
 // simulatedNode is a node: a kernel, and a process that may be dead.
 type simulatedNode struct {
-	*Member
+	*Node
 	name  string
 	index int
 	skew  time.Duration
@@ -78,7 +86,11 @@ type simulatedNode struct {
 	seen, exchanged map[int]bool
 	wrong           map[int]time.Duration
 	wake            time.Duration
-	told            State
+	told            pool.State
+	// differs has the addresses of which the node does not know whether they are in its kernel, since when.
+	differs map[netip.Addr]time.Duration
+	// heard is the highest epoch of each address that the process was told.
+	heard map[netip.Addr]uint64
 }
 
 // passing is to a node, until a time.
@@ -113,6 +125,10 @@ func (q *queue) Pop() any {
 	return last
 }
 
+func sorted[V any](addresses map[netip.Addr]V) []netip.Addr {
+	return slices.SortedFunc(maps.Keys(addresses), netip.Addr.Compare)
+}
+
 func addresses(n int) (list []netip.Addr) {
 	ip := netip.MustParseAddr("10.0.0.1")
 	for range n {
@@ -132,9 +148,9 @@ func newSimulation(t *testing.T, seed uint64, nodes, addrs int) *simulation {
 	}
 	for _, n := range s.nodes {
 		s.boot(n)
-		s.after(s.between(0, exchangeAgain), func() { s.every(exchangeAgain, func() { s.exchange(n) }) })
-		s.after(s.between(0, joinAgain), func() { s.every(joinAgain, func() { s.join(n) }) })
-		s.after(s.between(0, remindAgain), func() { s.every(remindAgain, func() { s.remind(n) }) })
+		s.after(s.between(0, pool.ExchangeAgain), func() { s.every(pool.ExchangeAgain, func() { s.exchange(n) }) })
+		s.after(s.between(0, pool.JoinAgain), func() { s.every(pool.JoinAgain, func() { s.join(n) }) })
+		s.after(s.between(0, pool.RemindAgain), func() { s.every(pool.RemindAgain, func() { s.remind(n) }) })
 	}
 	s.every(10*time.Millisecond, s.tick)
 	return s
@@ -164,32 +180,45 @@ func (s *simulation) between(least, most time.Duration) time.Duration {
 
 // start starts the process of a node.
 func (s *simulation) boot(n *simulatedNode) {
+	if run := n.run; s.leases != nil && (s.away || n.down) { // it does nothing before it knows all objects
+		s.after(100*time.Millisecond, func() {
+			if n.run == run && !n.running && !n.off {
+				s.boot(n)
+			}
+		})
+		return
+	}
 	n.run++
-	n.Member, n.running, n.wake, n.told = NewMember(n.name, n.run), true, 0, State{}
-	n.handover = !n.older
+	n.Node = New(holders.Config{NodeName: n.name, Outer: kernel.IPv4})
+	n.Join(n.run, !n.older)
+	n.running, n.wake, n.told = true, 0, pool.State{}
+	n.heard = map[netip.Addr]uint64{}
 	clear(n.seen)
 	clear(n.exchanged)
 	clear(n.wrong)
-	s.tell(n, Found{sorted(n.kernel)})
+	s.tell(n, pool.Found{Addresses: sorted(n.kernel)})
 	if s.leases != nil {
-		s.tell(n, s.epochs(n))
+		s.know(n)
+		s.reply(n, s.between(50*time.Millisecond, 200*time.Millisecond), func() Event { n.Speak(); s.say(n); return pool.Tick{} })
 	}
-	s.tell(n, Networks{s.networks(n)})
+	s.tell(n, pool.Networks{Networks: s.networks(n)})
 	s.tell(n, s.pool())
 	s.tell(n, s.wants())
-	s.tell(n, Drain{n.draining})
+	s.tell(n, pool.Drain{Now: n.draining})
 }
 
 // pool is that of all nodes.
-func (s *simulation) pool() Pool {
-	pool := Pool{Zones: s.zones}
+func (s *simulation) pool() pool.Pool {
+	all := pool.Pool{Zones: s.zones}
 	for _, n := range s.nodes {
-		pool.Nodes = append(pool.Nodes, n.name)
+		all.Nodes = append(all.Nodes, n.name)
 	}
-	return pool
+	return all
 }
 
-func (s *simulation) wants() Wanted { return Wanted{s.wanted, s.siblings} }
+func (s *simulation) wants() pool.Wanted {
+	return pool.Wanted{Addresses: s.wanted, Siblings: s.siblings}
+}
 
 // named returns a node.
 func (s *simulation) named(name string) *simulatedNode {
@@ -206,8 +235,8 @@ func (s *simulation) holderOf(ip netip.Addr) string {
 	return ""
 }
 
-func (s *simulation) networks(n *simulatedNode) []Network {
-	return []Network{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), Up: !n.down}}
+func (s *simulation) networks(n *simulatedNode) []pool.Network {
+	return []pool.Network{{Prefix: netip.MustParsePrefix("10.0.0.0/8"), Up: !n.down}}
 }
 
 // tell tells a process something, and does what it says.
@@ -225,20 +254,26 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 		return
 	}
 	now := s.clock(n)
-	for _, a := range n.Next(e, now) {
+	n.note(e)
+	actions, changed := n.Next(e, now)
+	for _, a := range actions {
 		s.do(n, a)
 	}
-	if n.wake = 0; !n.Wake().IsZero() {
-		n.wake = s.now + n.Wake().Sub(now)
+	if changed {
+		s.say(n)
+		s.reply(n, 0, func() Event { return pool.Tick{} })
+	}
+	if n.wake = 0; !n.Wake(now).IsZero() {
+		n.wake = s.now + n.Wake(now).Sub(now)
 	}
 }
 
 // clock is a node's time.
 func (s *simulation) clock(n *simulatedNode) time.Time { return time.Unix(1e9, 0).Add(s.now + n.skew) }
 
-func (s *simulation) do(n *simulatedNode, a Action) {
+func (s *simulation) do(n *simulatedNode, a pool.Action) {
 	switch a := a.(type) {
-	case Probe:
+	case pool.Probe:
 		answers, at, heard, nodes := map[netip.Addr]string{}, s.clock(n), false, map[string]bool{}
 		ask := func() {
 			s.ask(n, a.Addresses, answers)
@@ -250,7 +285,7 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 		ask()
 		s.after(40*time.Millisecond, ask)
 		s.reply(n, 80*time.Millisecond, func() Event {
-			probed := Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at}
+			probed := pool.Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at}
 			if !heard {
 				probed.Cut = a.Addresses
 			}
@@ -261,80 +296,53 @@ func (s *simulation) do(n *simulatedNode, a Action) {
 			}
 			return probed
 		})
-	case LookAround:
-		looked, own := Looked{At: s.clock(n)}, map[netip.Addr]string{}
+	case pool.LookAround:
+		looked, own := pool.Looked{At: s.clock(n)}, map[netip.Addr]string{}
 		ask := func() {
 			s.ask(n, a.Own, own)
-			s.reply(n, time.Millisecond, func() Event { return Answered{looked.At, sorted(own)} })
+			s.reply(n, time.Millisecond, func() Event { return pool.Answered{At: looked.At, Addresses: sorted(own)} })
 			looked.Peers = looked.Peers || s.hearsNodes(n)
 			looked.Gateway = looked.Gateway || s.hearsGateway(n)
 		}
 		ask()
 		s.after(40*time.Millisecond, ask)
 		s.reply(n, 80*time.Millisecond, func() Event { return looked })
-	case Take:
+	case pool.Take:
 		s.checkTake(n, a)
-		n.kernel[a.Address] = s.now + Lifetime
+		n.kernel[a.Address] = s.now + pool.Lifetime
 		if a.PassOn {
 			s.pass(n, a)
 		}
-	case Release:
+		s.report(n)
+		s.tell(n, holders.Arrived{Addresses: []netip.Addr{a.Address}})
+	case pool.Release:
 		if !n.older {
 			n.drops[a.Address] = s.now + dropTime
 		}
 		delete(n.passes, a.Address)
+		left := holders.Left{Addresses: []netip.Addr{a.Address}}
+		if a.GoOn {
+			left.Until = s.clock(n).Add(goesOn)
+		}
+		s.tell(n, left)
 		delete(n.kernel, a.Address)
-	case Renew:
+		s.report(n)
+	case pool.Renew:
 		for _, ip := range a.Addresses {
 			if _, there := n.kernel[ip]; there {
-				n.kernel[ip] = s.now + Lifetime
+				n.kernel[ip] = s.now + pool.Lifetime
 			}
 		}
-	case Publish:
+	case pool.Publish:
 		n.told = a.State
 		for _, o := range s.nodes {
 			s.send(n, o, a.State)
 		}
-		if s.leases != nil {
-			s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.write(n, a.State.Held) })
-		}
 	}
-}
-
-// withLeases has nodes write Leases.
-func (s *simulation) withLeases() { s.leases = make([]map[netip.Addr]uint64, len(s.nodes)) }
-
-// write has the API server tell all nodes of a node's Lease. It is reached from all sides of a partition.
-func (s *simulation) write(n *simulatedNode, held map[netip.Addr]uint64) {
-	if n.off || n.down {
-		return
-	}
-	s.leases[n.index] = held
-	for _, o := range s.nodes {
-		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() {
-			if !o.off && !o.down {
-				s.tell(o, s.epochs(o))
-			}
-		})
-	}
-}
-
-// epochs is what the Leases say to a node.
-func (s *simulation) epochs(n *simulatedNode) Epochs {
-	known := Epochs{Highest: map[netip.Addr]uint64{}, Own: s.leases[n.index], Others: map[netip.Addr]uint64{}}
-	for _, o := range s.nodes {
-		for ip, epoch := range s.leases[o.index] {
-			known.Highest[ip] = max(known.Highest[ip], epoch)
-			if o != n {
-				known.Others[ip] = max(known.Others[ip], epoch)
-			}
-		}
-	}
-	return known
 }
 
 // pass has a node pass on what it does not track, unless it has just had the address itself.
-func (s *simulation) pass(n *simulatedNode, a Take) {
+func (s *simulation) pass(n *simulatedNode, a pool.Take) {
 	s.passed++
 	for _, o := range s.nodes {
 		if o.name == a.From && n.drops[a.Address] <= s.now {
@@ -372,13 +380,13 @@ func (s *simulation) reply(n *simulatedNode, d time.Duration, event func() Event
 
 // send has a member's state reach another one that it finds alive: at once by a datagram, and by TCP, which notices a loss
 // and sends the newest state again.
-func (s *simulation) send(from, to *simulatedNode, state State) {
+func (s *simulation) send(from, to *simulatedNode, state pool.State) {
 	if from == to || !from.seen[to.index] {
 		return
 	}
 	arrive := func() {
 		if s.speaks(from, to) {
-			s.tell(to, Heard{asRead(state)})
+			s.tell(to, pool.Heard{State: asRead(state)})
 		}
 	}
 	if s.speaks(from, to) && !s.lost() {
@@ -389,7 +397,7 @@ func (s *simulation) send(from, to *simulatedNode, state State) {
 		return
 	}
 	run := from.run
-	s.after(connectionTime+sendAgain, func() {
+	s.after(pool.ConnectionTime+pool.SendAgain, func() {
 		if from.run == run {
 			s.send(from, to, from.told)
 		}
@@ -397,9 +405,9 @@ func (s *simulation) send(from, to *simulatedNode, state State) {
 }
 
 // asRead is what a member reads of a state.
-func asRead(s State) State {
+func asRead(s pool.State) pool.State {
 	s.Held, s.Claims, s.Failed = maps.Clone(s.Held), maps.Clone(s.Claims), slices.Clone(s.Failed)
-	s.confine([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	s.Confine([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
 	return s
 }
 
@@ -412,7 +420,7 @@ func (s *simulation) lie(n *simulatedNode, epoch uint64, d time.Duration) {
 	for version := range uint64(d / (50 * time.Millisecond)) {
 		for _, o := range s.nodes {
 			if o != n {
-				s.tell(o, Heard{asRead(State{Name: n.name, Run: 1 << 60, Version: version, Networks: s.networks(n), Held: held})})
+				s.tell(o, pool.Heard{State: asRead(pool.State{Name: n.name, Run: 1 << 60, Version: version, Networks: s.networks(n), Held: held})})
 			}
 		}
 		s.run(50 * time.Millisecond)
@@ -447,8 +455,8 @@ func (s *simulation) join(n *simulatedNode) {
 func (s *simulation) remind(n *simulatedNode) {
 	for _, o := range s.nodes {
 		if o != n && !n.seen[o.index] && n.told.Name != "" && s.speaks(n, o) && s.now >= n.paused && !s.lost() {
-			for _, part := range n.told.parts() {
-				s.after(s.between(time.Millisecond, 3*time.Millisecond), func() { s.tell(o, Reminded{asRead(part)}) })
+			for _, part := range n.told.Parts() {
+				s.after(s.between(time.Millisecond, 3*time.Millisecond), func() { s.tell(o, pool.Reminded{State: asRead(part)}) })
 			}
 		}
 	}
@@ -465,7 +473,7 @@ func (s *simulation) exchangeWith(a, b *simulatedNode) {
 		for _, pair := range [][2]*simulatedNode{{a, b}, {b, a}} {
 			pair[0].exchanged[pair[1].index] = true
 			if pair[1].told.Name != "" {
-				s.tell(pair[0], Heard{asRead(pair[1].told)})
+				s.tell(pair[0], pool.Heard{State: asRead(pair[1].told)})
 			}
 		}
 	})
@@ -517,18 +525,21 @@ func (s *simulation) tick() {
 			}
 		}
 		if len(gone) > 0 {
-			s.tell(n, Removed{gone})
+			s.tell(n, pool.Removed{Addresses: gone})
+			s.report(n)
 		}
 		for _, o := range s.nodes {
 			s.detect(n, o)
 		}
 		if n.wake > 0 && n.wake <= s.now {
 			n.wake = 0
-			s.tell(n, Tick{})
+			s.tell(n, pool.Tick{})
 		}
 	}
 	s.checkTwice()
 	s.checkPasses()
+	s.checkHere()
+	s.checkSending()
 }
 
 // detect has a process find out that another one is alive or dead.
@@ -553,7 +564,7 @@ func (s *simulation) detect(n, o *simulatedNode) {
 // find has a process find another one alive or dead.
 func (s *simulation) find(n, o *simulatedNode, alive bool) {
 	n.seen[o.index], n.exchanged[o.index] = alive, false
-	s.tell(n, Alive{o.name, alive})
+	s.tell(n, pool.Alive{Name: o.name, Now: alive})
 	s.join(n)
 }
 
@@ -567,13 +578,17 @@ func (s *simulation) accuse(n, o *simulatedNode) {
 }
 
 // checkTake fails if an address is taken from a node that serves and wants to keep it.
-func (s *simulation) checkTake(n *simulatedNode, a Take) {
+func (s *simulation) checkTake(n *simulatedNode, a pool.Take) {
 	s.moves = append(s.moves, fmt.Sprintf("%v %s to %s, epoch %d: %s", s.now, a.Address, n.name, a.Epoch, a.Why))
+	if a.Epoch <= n.heard[a.Address] && a.Epoch < holders.MaxEpoch {
+		s.Errorf("%v: %s took %s with epoch %d, and was told of epoch %d", s.now, n.name, a.Address, a.Epoch, n.heard[a.Address])
+	}
+	n.heard[a.Address] = a.Epoch
 	if s.foreign[a.Address] {
 		s.Errorf("%v: %s took %s, which a foreign host has", s.now, n.name, a.Address)
 	}
 	for _, o := range s.nodes {
-		if _, has := o.kernel[a.Address]; has && o != n && s.wired(n, o) && a.Why != Drained && a.Why != Detached {
+		if _, has := o.kernel[a.Address]; has && o != n && s.wired(n, o) && a.Why != pool.Drained && a.Why != pool.Detached {
 			// The link may have come back after the probe.
 			s.twice[a.Address] = &overlap{since: s.now, heard: s.now}
 		}
@@ -655,10 +670,13 @@ func (s *simulation) powerOn(n *simulatedNode) {
 
 func (s *simulation) setLink(n *simulatedNode, up bool) {
 	n.down = !up
-	s.after(time.Millisecond, func() { s.tell(n, Networks{s.networks(n)}) })
+	if s.leases != nil && up {
+		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.hearAll(n) })
+	}
+	s.after(time.Millisecond, func() { s.tell(n, pool.Networks{Networks: s.networks(n)}) })
 }
 
 func (s *simulation) drain(n *simulatedNode, now bool) {
 	n.draining = now
-	s.tell(n, Drain{now})
+	s.tell(n, pool.Drain{Now: now})
 }

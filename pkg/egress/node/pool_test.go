@@ -1,4 +1,4 @@
-package pool
+package node
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/pool"
 )
 
 // spread fails unless the nodes have as many addresses as one another, but for one.
@@ -82,7 +85,10 @@ func TestPool_NewAddressesGoToTheNodeWithFewest(t *testing.T) {
 // TestPool_SpreadsAServicesAddresses over zones, from the beginning, after a node's death, and when it has come back and another dies.
 func TestPool_SpreadsAServicesAddresses(t *testing.T) {
 	s := newSimulation(t, 7, 6, 40)
-	s.siblings, s.zones = among(s.wanted[:3]), map[string]string{}
+	s.siblings, s.zones = map[netip.Addr][]netip.Addr{}, map[string]string{}
+	for i, ip := range s.wanted[:3] {
+		s.siblings[ip] = slices.Concat(s.wanted[:i], s.wanted[i+1:3])
+	}
 	for i, n := range s.nodes {
 		s.zones[n.name] = string(rune('a' + i/2))
 		s.tell(n, s.wants())
@@ -202,7 +208,7 @@ func TestPool_LossyNetwork(t *testing.T) {
 	s.loss = 0
 	s.run(time.Second)
 	s.served()
-	if most := 4 * (connectionTime + sendAgain); s.longest > most {
+	if most := 4 * (pool.ConnectionTime + pool.SendAgain); s.longest > most {
 		t.Errorf("two nodes had an address for %v, want at most %v", s.longest, most)
 	}
 }
@@ -415,7 +421,7 @@ func TestPool_DrainOfAllKeepsTheAddresses(t *testing.T) {
 func TestPool_NodeLeavesThePool(t *testing.T) {
 	s := started(t, 3, 30)
 	for _, n := range s.nodes {
-		s.tell(n, Pool{Nodes: []string{"node-2", "node-3"}})
+		s.tell(n, pool.Pool{Nodes: []string{"node-2", "node-3"}})
 	}
 	s.run(100 * time.Millisecond)
 	s.spread(s.served(), 2)
@@ -429,7 +435,7 @@ func TestPool_ForeignHost(t *testing.T) {
 	s.served()
 	inUse := 0
 	for _, n := range s.nodes {
-		if n.State().Claims[taken] != "" {
+		if n.Member().State().Claims[taken] != "" {
 			inUse++
 		}
 	}
@@ -446,13 +452,13 @@ func TestPool_ForeignHostComesUpWithAHeldAddress(t *testing.T) {
 	s := started(t, 3, 6)
 	taken := s.wanted[2]
 	s.foreign[taken] = true
-	s.run(inspection + 3*time.Second)
+	s.run(pool.Inspection + 3*time.Second)
 	inUse := 0
 	for _, n := range s.nodes {
 		if _, has := n.kernel[taken]; has {
 			t.Errorf("%s still has %s", n.name, taken)
 		}
-		if n.State().Claims[taken] != "" {
+		if n.Member().State().Claims[taken] != "" {
 			inUse++
 		}
 	}
@@ -534,14 +540,14 @@ func TestPool_LiesAboutEpochsPass(t *testing.T) {
 func TestPool_LiarOutsideThePool(t *testing.T) {
 	s := started(t, 3, 30)
 	for _, n := range s.nodes {
-		s.tell(n, Pool{Nodes: []string{"node-1", "node-3"}})
+		s.tell(n, pool.Pool{Nodes: []string{"node-1", "node-3"}})
 	}
 	s.run(time.Second)
 	s.spread(s.served(), 2)
 	liar := s.nodes[1]
 	s.crash(liar)
 	s.unmoved(func() {
-		for _, epoch := range []uint64{1, 100, maxEpoch} {
+		for _, epoch := range []uint64{1, 100, holders.MaxEpoch} {
 			s.lie(liar, epoch, 2*time.Second)
 			s.spread(s.served(), 2)
 		}
@@ -621,6 +627,7 @@ func (s *simulation) fault(n *simulatedNode) {
 
 // repair ends all faults.
 func (s *simulation) repair() {
+	s.comeBack()
 	for _, n := range s.nodes {
 		n.segment, n.deaf, n.paused, n.draining = 0, false, 0, false
 		if n.down {
@@ -630,7 +637,7 @@ func (s *simulation) repair() {
 			n.off = false
 			s.boot(n)
 		}
-		s.tell(n, Drain{false})
+		s.tell(n, pool.Drain{Now: false})
 	}
 }
 

@@ -1,0 +1,65 @@
+package egress
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/pool"
+)
+
+// memberInBook is this node's part in the pool, which decides with the steerer's book and lock.
+type memberInBook struct{ *steerer }
+
+// join has the node take part in the pool, and returns what decides that part. handover: it hands addresses over.
+func (s *steerer) join(handover bool) memberInBook {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.node.Join(pool.NewRun(), handover)
+	return memberInBook{s}
+}
+
+// Next takes note of an event of the pool.
+func (p memberInBook) Next(event pool.Event, now time.Time) []pool.Action {
+	p.mu.Lock()
+	actions, _ := p.node.Next(event, now)
+	p.mu.Unlock()
+	switch event.(type) {
+	case pool.Wanted, pool.Pool:
+		p.planAgain() // other addresses may come
+	}
+	return actions
+}
+
+func (p memberInBook) Wake() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.node.Member().Wake()
+}
+
+func (p memberInBook) State() pool.State {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.node.Member().State()
+}
+
+func (p memberInBook) Status() pool.Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.node.Member().Status()
+}
+
+// planAgain asks for a sync if this node has, or may get, other addresses than before.
+func (s *steerer) planAgain() {
+	if s.setHeld(func() {}) {
+		s.changed()
+	}
+}
+
+// assign has these addresses be those that the pool may put here. Nobody does what follows: it is for who asks once.
+func (s *steerer) assign(addresses map[netip.Addr]bool, now time.Time) {
+	s.node.Join(0, false)
+	s.node.Next(pool.Pool{Nodes: []string{s.node.NodeName()}}, now)
+	s.node.Next(pool.Wanted{Addresses: slices.Collect(maps.Keys(addresses))}, now)
+}

@@ -1,0 +1,305 @@
+package node
+
+import (
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// What follows is the rest of a failover: what the nodes announce, in Leases and directly, and which ways packets take.
+
+const (
+	// goesOn is how long packets leave from a node that has handed an address over.
+	goesOn = time.Second
+	// renewLease is how often a Lease is written that says the same, and beat how often a node announces directly that it does.
+	renewLease, beat = 10 * time.Second, 9 * time.Second
+	// lag is how long a node may take to know what its kernel has.
+	lag = 50 * time.Millisecond
+)
+
+// address is the node's own.
+func (n *simulatedNode) address() netip.Addr {
+	return netip.AddrFrom4([4]byte{192, 0, 2, byte(n.index + 1)})
+}
+
+// withLeases has nodes write Leases, and announce directly what these say.
+func (s *simulation) withLeases() {
+	s.leases = make([]holders.Statement, len(s.nodes))
+	for _, n := range s.nodes {
+		s.know(n)
+		n.Speak()
+		s.say(n)
+		s.after(s.between(0, renewLease), func() { s.every(renewLease, func() { s.write(n, n.run, n.Said()) }) })
+		s.after(s.between(0, beat), func() { s.every(beat, func() { s.announce(n, n.Said()) }) })
+	}
+}
+
+// know has a node that starts know of all objects.
+func (s *simulation) know(n *simulatedNode) {
+	for _, o := range s.nodes {
+		s.tell(n, holders.NodeSeen{Name: o.name, Ready: true, InternalIPs: []netip.Addr{o.address()}})
+	}
+	s.tell(n, holders.Claimed{Addresses: s.claimed()})
+	s.hearAll(n)
+	s.tell(n, s.own(n))
+	s.tell(n, holders.LeasesKnown{})
+}
+
+func (s *simulation) claimed() map[netip.Addr]bool {
+	claimed := map[netip.Addr]bool{}
+	for _, ip := range s.wanted {
+		claimed[ip] = true
+	}
+	return claimed
+}
+
+// own is what a node's kernel has.
+func (s *simulation) own(n *simulatedNode) holders.OwnAddresses {
+	return holders.OwnAddresses{Addresses: append(sorted(n.kernel), n.address())}
+}
+
+// report has a node know a moment later what its kernel has then.
+func (s *simulation) report(n *simulatedNode) {
+	if s.leases != nil {
+		s.reply(n, s.between(time.Millisecond, lag/5), func() Event { return s.own(n) })
+	}
+}
+
+// say has a node tell the others what it has, if that is something else than before.
+func (s *simulation) say(n *simulatedNode) {
+	before := n.Said().Revision
+	statement, run := n.Say(), n.run
+	if s.leases == nil || statement.Revision == before {
+		return
+	}
+	s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.write(n, run, statement) })
+	for _, after := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second} {
+		s.after(after, func() {
+			if n.run == run && n.Said().Revision == statement.Revision {
+				s.announce(n, statement)
+			}
+		})
+	}
+}
+
+// announce has a node tell all others directly what it has.
+func (s *simulation) announce(n *simulatedNode, statement holders.Statement) {
+	if statement.Revision == 0 || s.now < n.paused {
+		return
+	}
+	run := n.run
+	for _, o := range s.nodes {
+		if o == n || !n.running || !s.wired(n, o) || s.lost() {
+			continue
+		}
+		s.after(s.between(time.Millisecond, 3*time.Millisecond), func() {
+			if n.run == run && statement.Revision == n.Said().Revision { // what was overtaken does not count
+				s.tell(o, holders.Announced{Node: n.name, Statement: statement, Source: holders.Announcement})
+			}
+		})
+	}
+}
+
+// write writes a Lease, as soon as the API server is there. It is reached from all sides of a partition.
+func (s *simulation) write(n *simulatedNode, run uint64, statement holders.Statement) {
+	switch {
+	case n.run != run || !n.running || statement.Revision == 0 || statement.Revision < s.leases[n.index].Revision:
+		return
+	case s.away || n.down || s.now < n.paused:
+		s.after(100*time.Millisecond, func() { s.write(n, run, statement) })
+		return
+	}
+	s.leases[n.index] = statement
+	for _, o := range s.nodes {
+		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.hear(o, n) })
+	}
+}
+
+// hear has a node hear of another one's Lease, if it reaches the API server.
+func (s *simulation) hear(n, of *simulatedNode) {
+	if lease := s.leases[of.index]; lease.Revision > 0 && !s.away && !n.down {
+		s.tell(n, holders.Announced{Node: of.name, Statement: lease, Source: holders.Lease, Renewed: time.Unix(0, int64(s.now))})
+	}
+}
+
+func (s *simulation) hearAll(n *simulatedNode) {
+	for _, o := range s.nodes {
+		s.hear(n, o)
+	}
+}
+
+// leave has the API server be away for a while.
+func (s *simulation) leave(d time.Duration) {
+	if s.away || s.leases == nil {
+		return
+	}
+	s.away = true
+	for _, n := range s.nodes {
+		s.tell(n, holders.Hearing{})
+	}
+	s.after(d, s.comeBack)
+}
+
+func (s *simulation) comeBack() {
+	if !s.away {
+		return
+	}
+	s.away = false
+	for _, n := range s.nodes {
+		s.hearAll(n)
+		s.tell(n, holders.Hearing{Now: true})
+	}
+}
+
+// checkHere fails if packets leave from a node for long that has not their address, or do not leave from the one that has it.
+func (s *simulation) checkHere() {
+	for _, n := range s.nodes {
+		if s.leases == nil || !n.running || n.off || s.now < n.paused+lag || n.Own() == nil {
+			n.differs = nil
+			continue
+		}
+		handing := map[netip.Addr]bool{}
+		for ip := range n.HandingOver(s.clock(n)) {
+			handing[ip] = true
+		}
+		differs := map[netip.Addr]time.Duration{}
+		for _, ip := range s.wanted {
+			_, has := n.kernel[ip]
+			if here := n.Holder(ip, s.clock(n)).State == holders.Local; here == has || here && handing[ip] {
+				continue
+			}
+			if differs[ip] = s.now; n.differs[ip] > 0 {
+				differs[ip] = n.differs[ip]
+			}
+			if s.now-differs[ip] > lag {
+				s.Errorf("%v: for %v, %s has %s: %v; and sends its packets: %v", s.now, s.now-differs[ip], n.name, ip, has, !has)
+			}
+		}
+		n.differs = differs
+	}
+}
+
+// note notes the epochs that a process is told.
+func (n *simulatedNode) note(e Event) {
+	var told map[netip.Addr]uint64
+	switch e := e.(type) {
+	case pool.Heard:
+		told = e.State.Held
+	case pool.Reminded:
+		told = e.State.Held
+	case holders.Announced:
+		told = e.Addresses
+	}
+	for ip, epoch := range told {
+		n.heard[ip] = max(n.heard[ip], epoch)
+	}
+}
+
+// checkSending notes how long packets of an address leave from two nodes that hear each other.
+func (s *simulation) checkSending() {
+	if s.leases == nil {
+		return
+	}
+	sending := map[netip.Addr]time.Duration{}
+	for _, ip := range s.wanted {
+		var from []*simulatedNode
+		for _, n := range s.nodes {
+			if n.running && s.now >= n.paused && n.Holder(ip, s.clock(n)).State == holders.Local {
+				from = append(from, n)
+			}
+		}
+		if len(from) < 2 || s.loss > 0 || !s.speaks(from[0], from[1]) {
+			continue
+		}
+		if sending[ip] = s.now; s.sending[ip] > 0 {
+			sending[ip] = s.sending[ip]
+		}
+		s.twofold = max(s.twofold, s.now-sending[ip])
+	}
+	s.sending = sending
+}
+
+// led fails unless the ways of all nodes lead to the one that has an address, and its Lease alone says so.
+func (s *simulation) led() {
+	s.Helper()
+	for _, ip := range s.wanted {
+		holder := s.named(s.holderOf(ip))
+		for _, n := range s.nodes {
+			want, way := kernel.Way{Kind: kernel.ToNode, Node: holder.address()}, n.Ways(s.wanted, holders.Auto, s.clock(n))[ip]
+			if n == holder {
+				want = kernel.Way{}
+			}
+			if way != want {
+				s.Errorf("%v: %s, which %s has, leads from %s to %+v, want %+v; it knows %+v", s.now, ip, holder.name, n.name, way, want, n.Holder(ip, s.clock(n)))
+			}
+			own, _ := n.Holds(ip)
+			if epoch := s.leases[n.index].Addresses[ip]; epoch != own || (epoch > 0) != (n == holder) {
+				s.Errorf("%v: the Lease of %s says that it has %s with epoch %d, want %d", s.now, n.name, ip, epoch, own)
+			}
+		}
+	}
+}
+
+// numberOf returns a number that the environment has, or another one.
+func numberOf(t *testing.T, variable string, otherwise uint64) uint64 {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return n
+}
+
+// TestNode_RandomHistories: whatever happens to nodes, their network and the API server, an address is taken with an epoch higher than any
+// that its node was told; packets leave from the node that has it, and from two at once for as long as a handover at most; and in the end
+// each address is on one node, its Lease alone says so, and the ways of all nodes lead there. As many histories as HISTORIES says, from
+// SEED on.
+func TestNode_RandomHistories(t *testing.T) {
+	const faults = 10
+	first := numberOf(t, "SEED", 1)
+	var longest, twofold, slowest time.Duration
+	moves := 0
+	for seed := first; seed < first+numberOf(t, "HISTORIES", 40); seed++ {
+		s := newSimulation(t, seed, []int{3, 5}[seed%2], 8)
+		s.withLeases()
+		s.run(5 * time.Second)
+		for range faults {
+			switch s.random.IntN(5) {
+			case 0:
+				s.loss = []float64{0, 0.1, 0.3}[s.random.IntN(3)]
+			case 1:
+				s.leave(s.between(100*time.Millisecond, 5*time.Second))
+			default:
+				s.fault(s.nodes[s.random.IntN(len(s.nodes))])
+			}
+			s.run(s.between(50*time.Millisecond, 2*time.Second))
+		}
+		s.loss = 0
+		s.repair()
+		s.slowest(&slowest)
+		s.run(40 * time.Second)
+		s.served()
+		if !t.Failed() {
+			s.led()
+		}
+		longest, twofold, moves = max(longest, s.longest), max(twofold, s.twofold), moves+len(s.moves)
+		if s.longest > time.Second || s.twofold > goesOn+200*time.Millisecond {
+			t.Errorf("two nodes had one address for %v, and its packets left from both for %v; want at most 1s and %v", s.longest, s.twofold, goesOn+200*time.Millisecond)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d; moves:\n%s", seed, strings.Join(s.moves, "\n"))
+		}
+	}
+	t.Logf("%d moves; two nodes had one address for %v at most, and its packets left from both for %v; all were served %v after the last fault", moves, longest, twofold, slowest)
+}
