@@ -14,7 +14,7 @@ import (
 )
 
 // fault is something that keeps packets from being sent to the nodes that have their egress IPs, or nodes from telling each other
-// where these are. The rules of source NAT are written all the same.
+// where these are. Pods that leave from this node go on.
 type fault struct {
 	kind    faultKind
 	message string

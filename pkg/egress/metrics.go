@@ -29,7 +29,7 @@ var (
 	ignoredNodeAddresses = tell.Metrics.Gauge("ignored_node_addresses",
 		"Addresses that Nodes tell and should not: they lie where pods, Services or egress IPs are, or are another Node's, or the Node did not register with them. At most 5 of each Node are counted. By IP family.", "ip_family")
 	rulesGauge = tell.Metrics.Gauge("rules",
-		"Rules in the chains of egress SNAT, by IP family.", "ip_family")
+		"Rules in the chains of egress SNAT, or elements in the sets of its nftables table, by IP family.", "ip_family")
 	programmingLatency = tell.Metrics.Histogram("network_programming_duration_seconds",
 		"Time from a change of an object until the kernel had the rules of the IP family that follow from it. The change of an EndpointSlice is timed by its controller, other changes when they arrive here.", proxymetrics.NetworkProgrammingLatency.Buckets, "ip_family") // as kube-proxy's, so that the two compare
 	syncDuration = tell.Metrics.Histogram("sync_duration_seconds",

@@ -193,7 +193,7 @@ func parseMarkMask(text string) (uint32, error) {
 func (p *Proxy) checkSteering(ctx context.Context) error {
 	s := &p.extension.Steering
 	if s.Mode == holders.Off {
-		return cleanupSteering(ctx)
+		return cleanupSteering(ctx, p.extension.Backend)
 	}
 	err := steeringAvailable(ctx, p.extension.Ways.Kernel)
 	if err != nil && p.extension.PortBlocks > 0 {
@@ -213,7 +213,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
 	s.Mode, s.Unavailable = holders.Off, err
-	return cleanupSteering(ctx)
+	return cleanupSteering(ctx, p.extension.Backend)
 }
 
 // withoutBlocks has pods get no blocks of source ports, for this reason. Packets may be steered all the same.

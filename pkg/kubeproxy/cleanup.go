@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -99,14 +100,15 @@ func excluding(s steering.Standing) kernel.Desired {
 }
 
 // cleanupSteering removes the steering of packets, and the tracked connections that other nodes gave an egress IP. Before that, a table
-// without steering gets the bindings that the table of the steering has: from then on pods use their egress IPs where they run.
-func cleanupSteering(ctx context.Context) error {
+// without steering gets the bindings that the table of the steering has, unless iptables rules of the node have them: from then on pods use
+// their egress IPs where they run.
+func cleanupSteering(ctx context.Context, backend reconcile.Backend) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		errs = append(errs, keepBindings(ctx, family))
+		errs = append(errs, keepBindings(ctx, backend, family))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("writing the bindings without steering: %w", err)
+		return fmt.Errorf("keeping pods' egress IPs while steering is removed; remove the cause and restart the node, or remove all rules with --cleanup: %w", err)
 	}
 	errs = []error{steering.Halt(ctx)}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
@@ -122,11 +124,18 @@ func cleanupSteering(ctx context.Context) error {
 }
 
 // keepBindings writes the table of nftables that there is without steering, for what the steering has of an IP family. What has no
-// effect there any more is on record. After [steering.Halt] an earlier try has done so.
-func keepBindings(ctx context.Context, family kernel.Family) error {
+// effect there any more is on record. After [steering.Halt] an earlier try has done so. In the iptables back end it is for a node that had
+// the nftables back end before.
+func keepBindings(ctx context.Context, backend reconcile.Backend, family kernel.Family) error {
 	steered, err := steering.Stands(ctx, family)
 	if err != nil || len(steered.All()) == 0 {
 		return err
+	}
+	if backend == reconcile.IPTables {
+		rules, err := iptables.Look(ctx, family)
+		if err != nil || len(rules.Bindings()) > 0 {
+			return err
+		}
 	}
 	table := nftables.NewWriter(family)
 	defer table.Close()

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -53,10 +56,10 @@ func TestCleanupSteering_KeepsTheEgressIP(t *testing.T) {
 		return nil
 	}}, l.Pod(1))
 	inside(func(ctx context.Context) error {
-		return errors.Join(keepBindings(ctx, kernel.IPv4), steering.Halt(ctx))
+		return errors.Join(keepBindings(ctx, reconcile.NFTables, kernel.IPv4), steering.Halt(ctx))
 	}) // and then it dies
 	for range 2 {
-		inside(cleanupSteering)
+		inside(func(ctx context.Context) error { return cleanupSteering(ctx, reconcile.NFTables) })
 		inside(func(ctx context.Context) error {
 			w := nftables.NewWriter(kernel.IPv4)
 			defer w.Close()
@@ -78,5 +81,36 @@ func TestCleanupSteering_KeepsTheEgressIP(t *testing.T) {
 	}
 	if listed, err := l.Node().Run(t.Context(), "nft", "list", "tables"); err != nil || strings.Contains(listed, steering.Table) {
 		t.Errorf("%v; the tables are\n%s", err, listed)
+	}
+}
+
+// TestCleanupSteering_InTheIPTablesBackEnd: where rules of iptables have the bindings, no table gets them; where there are none, one does.
+func TestCleanupSteering_InTheIPTablesBackEnd(t *testing.T) {
+	for name, has := range map[string]bool{"rules": true, "no rules": false} {
+		t.Run(name, func(t *testing.T) {
+			l := lab.ForTest(t, lab.Config{Pods: 1})
+			t.Setenv("PATH", l.Path())
+			t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
+			d := kernel.Desired{
+				Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}},
+				Bindings: []kernel.Binding{{Pod: l.Pod(1).V4, Protocol: kernel.UDP, EgressIP: netip.MustParseAddr("203.0.113.1")}},
+			}
+			err := l.Node().Do(func() error {
+				w := steering.NewWriter(steering.Config{Family: kernel.IPv4, NodeIP: l.Node().V4, Transport: steering.VXLAN, Port: lab.TunnelPort, MarkMask: 0x7e})
+				defer w.Close()
+				_, err := w.Write(t.Context(), d, nil)
+				if has && err == nil {
+					_, err = iptables.NewWriter(kernel.IPv4).Write(t.Context(), iptables.Render(d))
+				}
+				return errors.Join(err, cleanupSteering(t.Context(), reconcile.IPTables))
+			})
+			listed, listErr := l.Node().Run(t.Context(), "nft", "list", "tables")
+			if err := errors.Join(err, listErr); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(listed, steering.Table) || strings.Contains(listed, nftables.Table) == has {
+				t.Errorf("the tables are\n%s", listed)
+			}
+		})
 	}
 }

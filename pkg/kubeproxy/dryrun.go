@@ -34,7 +34,7 @@ import (
 // the refusals at the end. As root it lets that program check them, and returns its
 // complaint. What steers packets to the nodes that have their egress IPs follows as a shell script. In the nftables back end that
 // has the rules, too, and only the bindings stand before it. It changes nothing.
-func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
+func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) (err error) {
 	if p.tunnelFlags.enabled {
 		if err := p.dryRunTunnel(ctx, out); err != nil || !p.flags.enabled {
 			return err
@@ -48,6 +48,10 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 	objects, err := p.listObjects(ctx, warnings)
 	if err != nil {
 		return p.explain(err)
+	}
+	p.trySteering(ctx, warnings)
+	if fast := p.extension.Ways.Kernel.Fast; fast != nil {
+		defer func() { err = errors.Join(err, fast.Close()) }()
 	}
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
@@ -74,7 +78,7 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) error {
 
 // inOneTable tells whether what steers packets has the rules of a plan, too.
 func (p *Proxy) inOneTable(family v1.IPFamily, planned plan.Plan, objects cluster.Objects) bool {
-	if p.extension.Backend != reconcile.NFTables || p.extension.Steering.Mode == holders.Off {
+	if p.extension.Backend != reconcile.NFTables || p.extension.Steering.Mode == holders.Off || os.Geteuid() != 0 {
 		return false
 	}
 	ways, _ := egress.SteeringFor(family, p.extension, objects) // its error is told with what steers
@@ -95,26 +99,33 @@ func bindingText(b plan.Binding) string {
 	return kernel.Printable(fmt.Sprintf("pod %s leaves from %s for %s: Service %s", b.Pod, b.EgressIP, b.Protocol, b.Service))
 }
 
-// printSteering prints what steers the packets of both IP families.
-func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, objects cluster.Objects) (err error) {
-	if config := p.extension.Steering; config.Mode == holders.Off {
-		return nil
+// trySteering finds out whether this kernel can steer packets, and if it cannot, has what a node does without be printed.
+func (p *Proxy) trySteering(ctx context.Context, warnings io.Writer) {
+	if p.extension.Steering.Mode == holders.Off {
+		return
 	}
 	if os.Geteuid() != 0 {
-		_, _ = fmt.Fprintln(warnings, "Not root: what steers packets to other nodes was not printed")
-		return nil
+		_, _ = fmt.Fprintln(warnings, "Not root: the rules are those of a node that does not steer; what steers packets to other nodes was not printed")
+		return
 	}
 	p.extension.PortSecurity.Unavailable = portsecurity.Available(ctx)
 	if err := p.findFastPath(ctx); err != nil { // which settings are changed depends on whether it is there
 		_, _ = fmt.Fprintf(warnings, "All packets would take the slow path (proxyArguments.%s): %v\n", fastPathKey, err)
 	}
-	config := p.extension.Ways.Kernel
-	if fast := config.Fast; fast != nil {
-		defer func() { err = errors.Join(err, fast.Close()) }()
-	}
-	if err := steeringAvailable(ctx, config); err != nil {
+	if err := steeringAvailable(ctx, p.extension.Ways.Kernel); err != nil {
 		_, _ = fmt.Fprintf(warnings, "Packets would not be sent to the nodes that have their egress IPs (proxyArguments.%s=%s): %v\n", steeringKey, p.extension.Steering.Mode, err)
+		if p.extension.Steering.Mode != holders.Required {
+			p.extension.Steering.Mode = holders.Off
+		}
 	}
+}
+
+// printSteering prints what steers the packets of both IP families.
+func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, objects cluster.Objects) error {
+	if p.extension.Steering.Mode == holders.Off || os.Geteuid() != 0 {
+		return nil
+	}
+	config := p.extension.Ways.Kernel
 	var errs []error
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		planned, _ := cluster.PlanFor(family, p.extension.Config, objects) // its error is told with the rules
@@ -134,7 +145,10 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 			errs = append(errs, fmt.Errorf("print what steers %s packets: %w", family, err))
 			continue
 		}
-		if err := nftables.Check(ctx, table); err != nil {
+		switch err := nftables.Check(ctx, table); {
+		case errors.Is(err, nftables.ErrNoTool) && p.extension.Backend == reconcile.IPTables: // which does not need it
+			_, _ = fmt.Fprintf(warnings, "The nftables table that steers %s packets was not checked: %v\n", family, err)
+		case err != nil:
 			errs = append(errs, fmt.Errorf("the nftables table that steers %s packets would not be accepted: %w", family, err))
 		}
 		_, err = fmt.Fprintf(out, "# %s: what steers packets to the nodes that have their egress IPs, as a shell script\n%s", family, script)

@@ -70,14 +70,14 @@ type staleBackend struct {
 	prune func(ctx context.Context) error
 }
 
-// steeringDriver brings what steers packets into the kernel, beside the rules of a driver. What keeps it from
-// that is no error of the rules': those are written all the same.
+// steeringDriver brings what steers packets into the kernel. What keeps packets from being carried to other nodes is no error: pods that
+// leave from this node go on.
 type steeringDriver interface {
-	// fault says why the steering is incomplete; nil if it is not. Packets that need it are dropped.
+	// fault says why packets are not carried to other nodes; nil if they are. Packets that need it are dropped.
 	fault() error
 	// writeSteering makes the kernel hold what steers packets, whatever it holds of it, and tells whether it had
-	// to change anything.
-	writeSteering(ctx context.Context, d kernel.Desired) (changed bool)
+	// to change anything. The error is for what no other rules do in its place.
+	writeSteering(ctx context.Context, d kernel.Desired) (changed bool, err error)
 	// written returns how it was configured and which numbers it has given to nodes; nil if nothing was written.
 	written() *writtenSteering
 }

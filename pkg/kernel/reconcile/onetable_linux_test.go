@@ -296,8 +296,16 @@ func TestOneTable_WhileTheAddressIsUnknown(t *testing.T) {
 		n.hasTables("known", steering.Table)
 		agrees("known", p.last)
 		n.seen(flow, b.EgressIP)
-		n.process().want(n.desired(netip.Addr{}, b))
+		p = n.process()
+		p.want(n.desired(netip.Addr{}, b))
 		n.hasTables("another process, which does not know it", nftables.Table, steering.Table)
+		n.inside(func() error {
+			differences, err := p.Compare(t.Context(), p.last)
+			if want := "the table openshift-egress-steering of an earlier run gives flows"; len(differences) != 1 || !strings.Contains(differences[0], want) {
+				n.Errorf("the differences are %v, want one: %s …", differences, want)
+			}
+			return err
+		})
 		n.seen(flow, b.EgressIP)
 		n.process().want(n.desired(n.self, b))
 		n.hasTables("yet another, which does", steering.Table)
@@ -355,6 +363,50 @@ func TestOneTable_ChangesOfOthers(t *testing.T) {
 		if o := look(); o.altered || len(o.differences) > 0 || len(o.steering) == 0 {
 			n.Errorf("the device is down: altered %v, %v, %v", o.altered, o.differences, o.steering)
 		}
+	})
+}
+
+// TestOneTable_KernelRefuses: that the only table cannot be written is a failure, and not a fault of the steering alone.
+func TestOneTable_KernelRefuses(t *testing.T) {
+	onTableNodes(t, func(n *tableNode) {
+		p, d := n.process(), n.desired(n.self, n.binding(0))
+		p.want(d)
+		owner := n.lab.Node().Command(t.Context(), "nft", "-i")
+		commands, err := owner.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended, err := lab.Start(owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := fmt.Fprintf(commands, "flush ruleset\nadd table %s %s { flags owner; }\n", n.head, steering.Table); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(20 * time.Second); !strings.Contains(n.nft("list ruleset"), "flags owner"); time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal(n.nft("list ruleset"))
+			}
+		}
+		p.RequestFullLook()
+		var again time.Time
+		n.inside(func() error {
+			result := p.Sync(t.Context(), allWanted{d}, kernel.Change{Networks: d.Networks, Steering: d.Steering}, n.self)
+			if status := p.Status(); result.Err == nil || status.Failure == nil || status.SteeringFault != nil {
+				n.Errorf("%v; failure %v, fault %v; want a failure alone", result.Err, status.Failure, status.SteeringFault)
+			}
+			again = result.Wake
+			return nil
+		})
+		_ = commands.Close() // nft ends then, and its table with it
+		<-ended
+		time.Sleep(time.Until(again))
+		p.want(d)
+		n.hasTables("afterwards", steering.Table)
+		if status := p.Status(); status.Failure != nil || status.SteeringFault != nil {
+			n.Errorf("failure %v, fault %v", status.Failure, status.SteeringFault)
+		}
+		n.flow(0, n.binding(0).EgressIP)
 	})
 }
 

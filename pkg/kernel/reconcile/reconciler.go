@@ -280,17 +280,34 @@ func (r *Reconciler) path() *writtenSteering {
 // Compare says, for an operator and in a line each, how the rules in the kernel differ from those for d; nothing if they do not. It
 // changes nothing.
 func (r *Reconciler) Compare(ctx context.Context, d kernel.Desired) ([]string, error) {
-	switch r.NFTable() {
-	case steering.Table: // CompareSteering says how that differs
+	if r.NFTable() == steering.Table { // CompareSteering says how that differs
 		return nftables.Compare(ctx, r.config.Family, kernel.Desired{})
-	case nftables.Table:
-		return nftables.Compare(ctx, r.config.Family, d)
+	}
+	earlier, err := r.decidesEarlier(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.NFTable() == nftables.Table {
+		differences, err := nftables.Compare(ctx, r.config.Family, d)
+		return append(earlier, differences...), err
 	}
 	found, err := iptables.Look(ctx, r.config.Family)
 	if err != nil {
 		return nil, err
 	}
-	return iptables.Differences(iptables.Render(d), found), nil
+	return append(earlier, iptables.Differences(iptables.Render(d), found)...), nil
+}
+
+// decidesEarlier says that a table of an earlier process gives flows their egress IPs, in front of the rules of this one.
+func (r *Reconciler) decidesEarlier(ctx context.Context) (differences []string, err error) {
+	if r.path() != nil {
+		return nil, nil
+	}
+	stands, err := steering.Stands(ctx, r.config.Family)
+	if err != nil || len(stands.Given) == 0 {
+		return nil, err
+	}
+	return []string{"the table " + steering.Table + " of an earlier run gives flows their egress IPs until this node's address is known"}, nil
 }
 
 // CompareSteering says, for an operator and in a line each, how the kernel differs from what steers packets as d
@@ -348,7 +365,7 @@ func (s *run) do(ctx context.Context, step Step) (event any, err error) {
 	case WriteAll:
 		return nil, s.writeAll(ctx)
 	case WriteSteering:
-		s.writeSteering(ctx)
+		return nil, s.writeSteering(ctx)
 	case PruneStale:
 		s.prune(ctx)
 	case DeleteFlows:

@@ -50,10 +50,10 @@ type memorySteering struct {
 func (m *memorySteering) fault() error              { return m.failed }
 func (m *memorySteering) written() *writtenSteering { return nil }
 
-func (m *memorySteering) writeSteering(context.Context, kernel.Desired) (changed bool) {
+func (m *memorySteering) writeSteering(context.Context, kernel.Desired) (changed bool, err error) {
 	m.did = append(m.did, WriteSteering)
 	m.failed, m.altered = m.failure, false
-	return m.failure == nil
+	return m.failure == nil, nil
 }
 
 func (m *memorySteering) observe(ctx context.Context) (observation, error) {

@@ -13,12 +13,13 @@ import (
 
 // steeredDriver writes the steering of packets, and the rules behind it. What is bound leaves under its egress IP or not at all as
 // soon as the steering is written, so the rules may come later. What is removed is dropped from then on, and leaves the steering when its
-// flows are gone: a flow that was steered would go on under the pod's own address. If only one of the two can be written, it is: neither
-// lets a packet out that the other would not. That packets cannot be carried to other nodes is a fault, and no error: bindings of
-// addresses of this node do not depend on it.
+// flows are gone: a flow that was steered would go on under the pod's own address. That packets cannot be carried to other nodes is a
+// fault, and no error: bindings of addresses of this node do not depend on it.
+//
+// In the iptables back end, if only one of the two can be written, it is: neither lets a packet out that the other would not.
 //
 // In the nftables back end the table of the steering has the rules, too. So it alone is written as soon as the node's address is known,
-// and the table of the driver is removed.
+// and the table of the driver is removed. That it cannot be written is an error.
 type steeredDriver struct {
 	driver
 	config steering.Config
@@ -99,14 +100,17 @@ func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
 func (d *steeredDriver) observeSteering(ctx context.Context, o *observation) (func() steering.Standing, error) {
 	if d.writer == nil {
 		stands, err := steering.Stands(ctx, d.config.Family)
-		return func() steering.Standing { return stands }, err
+		if err != nil {
+			o.steering = []string{unreadable(err)}
+		}
+		return func() steering.Standing { return stands }, nil
 	}
 	differences, err := d.writer.Read(ctx)
 	switch {
 	case err != nil && d.oneTable:
 		return nil, err
 	case err != nil:
-		o.steering = []string{fmt.Sprintf("it cannot be read: %v", err)}
+		o.steering = []string{unreadable(err)}
 	case d.oneTable:
 		o.differences, o.altered = slices.Concat(differences.Table, o.differences), o.altered || len(differences.Table) > 0
 		o.steering = differences.Path
@@ -116,15 +120,21 @@ func (d *steeredDriver) observeSteering(ctx context.Context, o *observation) (fu
 	return d.writer.Standing, nil
 }
 
+func unreadable(err error) string { return fmt.Sprintf("it cannot be read: %v", err) }
+
 func (d *steeredDriver) write(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
 	d.leaving = unbound(removed, desired.Bindings)
 	if writer := d.writerFor(desired.Steering.Self); writer != nil {
 		writer.Record(removed)
 	}
-	steered := d.writeSteering(ctx, desired)
-	if d.aloneInTable() {
-		changed, size, err = d.writeRest(ctx)
-	} else {
+	steered, err := d.writeSteering(ctx, desired)
+	switch {
+	case err != nil:
+		return steered, 0, err
+	case d.aloneInTable(): // the table of the driver has no use any more
+		changed, _, err = d.driver.write(ctx, kernel.Desired{}, nil)
+		size = d.writer.Elements()
+	default:
 		changed, size, err = d.driver.write(ctx, desired, removed)
 	}
 	return changed || steered, size, err
@@ -133,28 +143,32 @@ func (d *steeredDriver) write(ctx context.Context, desired kernel.Desired, remov
 // aloneInTable tells whether the table of the steering is the only one.
 func (d *steeredDriver) aloneInTable() bool { return d.oneTable && d.writer != nil }
 
-// writeRest removes the driver's table, whose bindings the table of the steering has by now.
-func (d *steeredDriver) writeRest(ctx context.Context) (changed bool, size int, err error) {
-	if !d.writer.Known() {
-		return false, 0, kept(d.failure)
+// unwritten is why the only table is not as it should be; nil if it is, or if there are others.
+func (d *steeredDriver) unwritten() error {
+	if !d.aloneInTable() || d.writer.Known() {
+		return nil
 	}
-	changed, _, err = d.driver.write(ctx, kernel.Desired{}, nil)
-	return changed, d.writer.Elements(), err
+	return kept(d.failure)
 }
 
-func (d *steeredDriver) writeSteering(ctx context.Context, desired kernel.Desired) (changed bool) {
+func (d *steeredDriver) writeSteering(ctx context.Context, desired kernel.Desired) (changed bool, err error) {
 	writer := d.writerFor(desired.Steering.Self)
 	if writer == nil {
 		d.failure = explained(errUnknown)
-		return false
+		return false, nil
 	}
 	d.networks, d.ways = desired.Networks, desired.Steering
-	changed, err := writer.Write(ctx, desired, d.leaving)
+	changed, err = writer.Write(ctx, desired, d.leaving)
 	d.failure = explained(err)
-	return changed
+	return changed, d.unwritten()
 }
 
-func (d *steeredDriver) fault() error { return d.failure }
+func (d *steeredDriver) fault() error {
+	if d.unwritten() != nil {
+		return nil
+	}
+	return d.failure
+}
 
 func (d *steeredDriver) written() *writtenSteering {
 	if d.writer == nil {
@@ -225,7 +239,7 @@ func (d *steeredDriver) judged(ctx context.Context) error {
 		d.leaving = nil
 	}
 	d.failed(err)
-	return nil
+	return d.unwritten()
 }
 
 // failed notes why a change left the steering incomplete. Only writing all of it mends that.

@@ -11,11 +11,13 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
-// writeSteering writes what steers packets. A fault of that is no error of the rules'.
-func (s *run) writeSteering(ctx context.Context) {
-	if s.steering.writeSteering(ctx, s.wanted.Desired(nil)) {
+// writeSteering writes what steers packets. A fault of that is no error.
+func (s *run) writeSteering(ctx context.Context) error {
+	changed, err := s.steering.writeSteering(ctx, s.wanted.Desired(nil))
+	if changed {
 		s.result.Written, s.fingerprint = true, ""
 	}
+	return err
 }
 
 // writeChange writes the change alone. If that is refused, somebody may have removed what it is a

@@ -29,9 +29,17 @@ func Halt(ctx context.Context) error {
 func Stands(ctx context.Context, family kernel.Family) (Standing, error) {
 	w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets})
 	defer w.Close()
-	held, _, err := w.Look(ctx)
+	held, fault, err := w.Look(ctx)
 	if errors.Is(err, nft.ErrNone) {
 		return Standing{}, nil // a kernel without nftables holds nothing
 	}
-	return standingOf(held.Sets), err
+	if err != nil {
+		return Standing{}, err
+	}
+	for _, set := range []string{ownSet, ownPodsSet, sourcesMap, podSourcesMap, exclusionsSet} {
+		if _, listed := held.Sets[set]; held.Sets != nil && !listed {
+			return Standing{}, errors.New(fault)
+		}
+	}
+	return standingOf(held.Sets), nil
 }

@@ -41,12 +41,12 @@ func (t Tracer) Trace(p Packet) (step Step, snat netip.Addr) {
 		if !bound || way.protocol == kernel.All && way.selector == ofOneProtocol {
 			continue
 		}
-		guarded := way.leaving() + " " + toOutside + drop(unsnattedCounter)
+		excluding := way.leaving() + " " + toOutside
 		if exclusion, excluded := t.exclusion(p.Destination); excluded {
-			return t.step(guarded, exclusionsSet, exclusion), netip.Addr{}
+			return t.step(excluding, exclusionsSet, exclusion), netip.Addr{}
 		}
 		if _, held := t.content.sets[at.own][at.ownKey]; held {
-			return t.step(guarded, at.own, at.ownKey), netip.Addr{}
+			return t.step(excluding, at.own, at.ownKey), netip.Addr{}
 		}
 		if ports, given := t.content.blocks.given[at.blocks][at.key]; given && p.Protocol != kernel.All {
 			return t.step("snat IP to "+way.from+" map "+way.blocksMap, at.blocks, keyWith(at.key, ports.last())), egressIP
