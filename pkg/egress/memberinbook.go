@@ -23,11 +23,20 @@ func (s *steerer) join(handover bool) memberInBook {
 // Next takes note of an event of the pool.
 func (p memberInBook) Next(event pool.Event, now time.Time) []pool.Action {
 	p.mu.Lock()
-	actions, _ := p.node.Next(event, now)
+	if later := time.Now(); later.After(now) { // it may have waited for the lock
+		now = later
+	}
+	actions, changed := p.node.Next(event, now)
+	if changed {
+		p.publish()
+	}
 	p.mu.Unlock()
+	if changed {
+		p.changed()
+	}
 	switch event.(type) {
 	case pool.Wanted, pool.Pool:
-		p.planAgain() // other addresses may come
+		go p.planAgain() // other addresses may come; what is decided does not wait for that
 	}
 	return actions
 }

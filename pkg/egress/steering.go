@@ -90,8 +90,10 @@ type steerer struct {
 	// told is why nodes, by their names, cannot be the next hop, as the log says. Protected by telling.
 	told map[string]holders.Reason
 
-	mu   sync.Mutex
-	node *node.Node
+	// holding has callers of setHeld wait for each other. It comes before mu.
+	holding sync.Mutex
+	mu      sync.Mutex
+	node    *node.Node
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
 	judged *cluster.JudgedNodes
@@ -251,19 +253,26 @@ func (s *steerer) apply(event holders.Event) {
 	}
 }
 
-// setHeld notes which addresses this node has, or may get, and tells whether plans may change.
+// setHeld notes which addresses this node has, or may get, and tells whether plans may change. That may take long, so others have the lock
+// meanwhile.
 func (s *steerer) setHeld(change func()) (changed bool) {
+	s.holding.Lock()
+	defer s.holding.Unlock()
+	return s.state.SetHeld(s.heldAfter(change))
+}
+
+func (s *steerer) heldAfter(change func()) (held map[netip.Addr]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
-	held := map[netip.Addr]bool{}
+	held = map[netip.Addr]bool{}
 	for _, addresses := range []map[netip.Addr]bool{s.node.MayAllCome(), s.balanced, s.here} {
 		maps.Copy(held, addresses)
 	}
 	for ip := range s.node.HandingOver(time.Now()) {
 		held[ip] = true
 	}
-	return s.state.SetHeld(held)
+	return held
 }
 
 // isUnclaimed tells whether no node has an address.
@@ -698,9 +707,8 @@ func (s *steerer) synced(family v1.IPFamily, served []v1.IPFamily) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.guarded[family] = true
-	if !slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) {
+	if !slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) && s.node.Speak() {
 		s.noteClaims(time.Now())
-		s.node.Speak()
 		s.publish()
 	}
 }

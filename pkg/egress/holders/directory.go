@@ -37,8 +37,9 @@ type Config struct {
 	Outer kernel.Family
 }
 
-// Directory knows who holds which address. What the package's comment says follows from the events
-// alone, and from the times of them: a question changes nothing. It is for one goroutine at a time.
+// Directory knows who holds which address. What the package's comment says follows from the events and from what the pool's part
+// of this node decides ([Directory.Take], Release, Find, Want and See), and from the times of them: a question changes nothing. It is for
+// one goroutine at a time.
 //
 // Times must not go back; a time before the last one counts as that.
 type Directory struct {
@@ -176,11 +177,16 @@ func NewDirectory(config Config) *Directory {
 // NodeName is the name of this node.
 func (d *Directory) NodeName() string { return d.config.NodeName }
 
-// Apply takes note of an event. It tells whether any answer has changed since it last told so: that of
-// Holder but for Since, of Own, of Conflicts or of Leased.
+// Apply takes note of an event. It tells whether any answer has changed, as Changed does.
 func (d *Directory) Apply(event Event, now time.Time) (changed bool) {
 	d.advance(now)
 	event.apply(d)
+	return d.Changed()
+}
+
+// Changed tells whether any answer has changed since it was last told: that of Holder but for Since, of Own, of Conflicts or of Leased.
+// It is to be asked after what the pool's part of this node decides, too.
+func (d *Directory) Changed() (changed bool) {
 	d.turnAt = d.nextTurn()
 	changed, d.changed = d.changed, false
 	return changed
@@ -458,13 +464,17 @@ func (d *Directory) giveEpochs() {
 		return
 	}
 	for ip, o := range d.own {
-		if o.epoch == 0 && o.here() {
-			o.epoch = d.newEpoch(ip)
-			d.settle(ip)
-		}
+		d.giveEpoch(ip, o)
 	}
 	d.changed = d.changed || !d.started // Own has an answer
 	d.started = true
+}
+
+func (d *Directory) giveEpoch(ip netip.Addr, o *own) {
+	if o.epoch == 0 && o.here() {
+		o.epoch = d.newEpoch(ip)
+		d.settle(ip)
+	}
 }
 
 // newEpoch returns the epoch of an address that this node has got. If it had the address already when

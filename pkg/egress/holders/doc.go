@@ -25,7 +25,8 @@
 //	    network.openshift.io/egress-configuration: '{"cluster-cidr": ["10.128.0.0/14"]}'
 //	    network.openshift.io/egress-port-blocks-assigned: '[{"pod": {"name": "web-0", …}, "ports": {"first": 1024, "last": 1535}, …}]'
 //
-// The epoch of an address grows each time a node gets it: it is higher by one than all that other nodes announce, in
+// The epoch of an address grows each time a node gets it, but when an address of the pool is back on the interface of a node that has
+// not given it up: it is higher by one than all that other nodes announce, in
 // either way, than that of a holder that is lost, and than what members of the pool have said. A process that starts keeps
 // the epoch that its node's Lease
 // has. The revision grows each time a node says something else, and goes on from the Lease's at a start: it tells which

@@ -14,8 +14,9 @@ type own struct {
 	present, yielding bool
 	// held: it is the pool's, which has decided that it is to be here.
 	held bool
-	// taking is the epoch that it gets when it has arrived; 0 if it is not on its way.
+	// taking is the epoch that it gets when it has arrived; 0 if it is not on its way. before: then it was here when that was decided.
 	taking uint64
+	before bool
 	stage  stage
 	// until is when a handover of it ends.
 	until time.Time
@@ -43,7 +44,7 @@ func (o *own) here() bool {
 	case removed:
 		return false
 	}
-	return o.present && o.taking == 0
+	return o.present && (o.taking == 0 || o.before)
 }
 
 // gone tells whether nothing is known of it any more.
@@ -73,7 +74,11 @@ func (d *Directory) Want(addresses map[netip.Addr]bool) {
 	maps.DeleteFunc(d.seen, func(ip netip.Addr, _ seenEpoch) bool { return !addresses[ip] })
 	for ip := range addresses {
 		if _, known := d.seen[ip]; !known {
-			d.seen[ip] = seenEpoch{epoch: d.highest(ip)}
+			s := seenEpoch{epoch: d.highest(ip)}
+			if s.epoch > 0 && d.Elsewhere(ip, d.now) == s.epoch {
+				s.leased = d.now
+			}
+			d.seen[ip] = s
 		}
 	}
 }
@@ -124,7 +129,8 @@ func (d *Directory) Find(ip netip.Addr) { d.hold(ip) }
 // has [Arrived].
 func (d *Directory) Take(ip netip.Addr) (epoch uint64) {
 	epoch = min(d.highest(ip)+1, MaxEpoch)
-	d.hold(ip).taking = epoch
+	o := d.hold(ip)
+	o.before, o.taking = o.here(), epoch
 	d.see(ip, epoch, time.Time{})
 	return epoch
 }
@@ -137,7 +143,7 @@ func (d *Directory) hold(ip netip.Addr) *own {
 }
 
 // Release decides that an address is not to be here, also one that could not be taken. Until it has [Left], packets leave from here as
-// before.
+// before: also if it is here because other software has it here.
 func (d *Directory) Release(ip netip.Addr) {
 	o := d.held[ip]
 	if o == nil {
@@ -147,6 +153,10 @@ func (d *Directory) Release(ip netip.Addr) {
 	delete(d.held, ip)
 	o.held, o.taking = false, 0
 	d.tidy(ip)
+	if d.started {
+		d.giveEpoch(ip, o)
+	}
+	d.settle(ip)
 }
 
 // owned returns an address of this node, which is made if need be.
@@ -173,7 +183,7 @@ func (e Arrived) apply(d *Directory) {
 			continue // it has been released since
 		}
 		o.epoch, o.taking = max(o.epoch, o.taking), 0
-		if o.stage != settled || !o.present {
+		if o.stage != settled || !o.present || o.yielding {
 			o.stage = arrived
 		}
 		delete(d.handing, ip)
@@ -221,7 +231,7 @@ func (e OwnAddresses) apply(d *Directory) {
 	concerned := make([]netip.Addr, 0, len(d.own))
 	for ip, o := range d.own {
 		concerned = append(concerned, ip)
-		if o.present && o.stage == arrived || o.yielding && o.stage == removed { // what is on no interface any more has been removed
+		if o.present && !o.yielding && o.stage == arrived || o.yielding && o.stage == removed { // what is on no interface any more has been removed
 			o.stage = settled
 		}
 		d.tidy(ip)

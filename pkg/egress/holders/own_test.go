@@ -163,8 +163,8 @@ func TestDirectory_EpochsOfThePool(t *testing.T) {
 	d.Apply(b(3, 1), now)
 	d.Want(map[netip.Addr]bool{ip: true})
 	d.See(other, 5)
-	if epoch, _ := d.Leased(ip, now); epoch != 0 || d.highest(ip) != 3 || d.highest(other) != 0 {
-		t.Errorf("the epochs are %d and %d, and %d is announced by another one alone; want 3 and 0, and none", d.highest(ip), d.highest(other), epoch)
+	if epoch, since := d.Leased(ip, now); epoch != 3 || !since.Equal(now) || d.highest(ip) != 3 || d.highest(other) != 0 {
+		t.Errorf("the epochs are %d and %d, and %d is announced by another one alone; want 3 and 0, and 3", d.highest(ip), d.highest(other), epoch)
 	}
 	d.Apply(b(4, 2), at(1))
 	if epoch, since := d.Leased(ip, at(2)); epoch != 4 || !since.Equal(at(1)) {
@@ -236,5 +236,48 @@ func TestDirectory_LeftToALoadBalancer(t *testing.T) {
 	d.Apply(OwnAddresses{Addresses: list, Announced: list}, now)
 	if got := d.Holder(ip, now); got.State != Local || got.Known != LoadBalancer || got.Epoch != 2 {
 		t.Errorf("announced from here: %+v", got)
+	}
+}
+
+// TestDirectory_TakenWhereOthersHaveIt: an address that other software has put here, or announces from here, while this node takes it,
+// is answered for throughout, with an epoch, whether or not it can be taken.
+func TestDirectory_TakenWhereOthersHaveIt(t *testing.T) {
+	ip := netip.MustParseAddr("203.0.113.10")
+	elsewhere, onInterface := OwnAddresses{}, OwnAddresses{Addresses: []netip.Addr{ip}}
+	announced := OwnAddresses{Addresses: []netip.Addr{ip}, Announced: []netip.Addr{ip}}
+	for name, test := range map[string]struct {
+		before, meanwhile OwnAddresses
+		arrives           bool
+		after             OwnAddresses
+	}{
+		"put here meanwhile, and not taken":        {elsewhere, onInterface, false, onInterface},
+		"here before, and not taken":               {onInterface, onInterface, false, onInterface},
+		"announced before, and taken":              {announced, announced, true, announced},
+		"announced before, and no more once taken": {announced, announced, true, elsewhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDirectory()
+			d.Apply(LeasesKnown{}, at(0))
+			d.Apply(test.before, at(0))
+			d.Want(map[netip.Addr]bool{ip: true})
+			d.Take(ip)
+			throughout := len(test.before.Addresses) > 0
+			d.Apply(test.meanwhile, at(1))
+			if h := d.Holder(ip, at(1)); throughout && h.State != Local {
+				t.Errorf("on its way: %+v", h)
+			}
+			if test.arrives {
+				d.Apply(Arrived{[]netip.Addr{ip}}, at(2))
+			} else {
+				d.Release(ip)
+				if changed := d.Changed(); changed == throughout || d.Own()[ip] == 0 || d.Holder(ip, at(2)).State != Local {
+					t.Errorf("at once: changed %v, %v is said, %+v", changed, d.Own(), d.Holder(ip, at(2)))
+				}
+			}
+			d.Apply(test.after, at(3))
+			if h := d.Holder(ip, at(4)); h.State != Local || h.Epoch == 0 || d.Own()[ip] == 0 {
+				t.Errorf("afterwards: %+v, and %v is said", h, d.Own())
+			}
+		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Node is what one node knows of egress IPs, and what it does about them.
 type Node struct {
-	// Directory is the book. Its events go through Next.
+	// Directory is the book. Whoever has a Node only asks it: its events go through Next.
 	*holders.Directory
 	// member is this node's part in the pool; nil if it has none.
 	member *pool.Member
@@ -33,28 +33,24 @@ func (n *Node) Member() *pool.Member { return n.member }
 type Event any
 
 // Next takes note of an event. It returns what is to be done about addresses, in this order, and whether answers of the directory have
-// changed: packets may take other ways, [Node.Say] may say something else, and the member wants a [pool.Tick].
+// changed: packets may take other ways, [Node.Say] may say something else, and the member wants a [pool.Tick]. Of an event of the pool
+// they seldom do: a decision alone changes none.
 func (n *Node) Next(event Event, now time.Time) (actions []pool.Action, changed bool) {
 	switch event := event.(type) {
 	case holders.Event:
 		return nil, n.Apply(event, now)
 	case pool.Event:
-		return n.member.Next(event, now), false
+		actions = n.member.Next(event, now)
+		return actions, n.Changed()
 	}
 	panic("unknown event") // a mistake of the caller
 }
 
-// Wake returns when Next wants a [pool.Tick], or an answer of the directory may change, although nothing happens; zero for never.
-func (n *Node) Wake(now time.Time) time.Time {
-	at := n.Directory.Wake(now)
-	if n.member != nil {
-		at = holders.Earlier(at, n.member.Wake())
-	}
-	return at
+// Speak lets other nodes be told from now on, and tells whether they could not before.
+func (n *Node) Speak() (first bool) {
+	first, n.speaks = !n.speaks, true
+	return first
 }
-
-// Speak lets other nodes be told from now on.
-func (n *Node) Speak() { n.speaks = true }
 
 // Said is what this node has told all others last; its revision is 0 if that was nothing.
 func (n *Node) Said() holders.Statement { return n.said }

@@ -47,7 +47,7 @@ type simulation struct {
 	leases []holders.Statement
 	away   bool
 	// sending is since when packets of an address leave from two nodes that hear each other, and twofold the longest time of that.
-	sending map[netip.Addr]time.Duration
+	sending map[pair]time.Duration
 	twofold time.Duration
 	// siblings and zones are what the nodes are told of them.
 	siblings map[netip.Addr][]netip.Addr
@@ -86,7 +86,9 @@ type simulatedNode struct {
 	seen, exchanged map[int]bool
 	wrong           map[int]time.Duration
 	wake            time.Duration
-	told            pool.State
+	// busy until: it does what was decided, and decides nothing else.
+	busy time.Duration
+	told pool.State
 	// differs has the addresses of which the node does not know whether they are in its kernel, since when.
 	differs map[netip.Addr]time.Duration
 	// heard is the highest epoch of each address that the process was told.
@@ -191,7 +193,7 @@ func (s *simulation) boot(n *simulatedNode) {
 	n.run++
 	n.Node = New(holders.Config{NodeName: n.name, Outer: kernel.IPv4})
 	n.Join(n.run, !n.older)
-	n.running, n.wake, n.told = true, 0, pool.State{}
+	n.running, n.wake, n.busy, n.told = true, 0, 0, pool.State{}
 	n.heard = map[netip.Addr]uint64{}
 	clear(n.seen)
 	clear(n.exchanged)
@@ -253,6 +255,10 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 		})
 		return
 	}
+	if _, decides := e.(pool.Event); decides && s.now < n.busy {
+		s.reply(n, n.busy-s.now, func() Event { return e })
+		return
+	}
 	now := s.clock(n)
 	n.note(e)
 	actions, changed := n.Next(e, now)
@@ -263,8 +269,9 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 		s.say(n)
 		s.reply(n, 0, func() Event { return pool.Tick{} })
 	}
-	if n.wake = 0; !n.Wake(now).IsZero() {
-		n.wake = s.now + n.Wake(now).Sub(now)
+	s.checkSaid(n)
+	if n.wake = 0; !n.wakeAt(now).IsZero() {
+		n.wake = s.now + n.wakeAt(now).Sub(now)
 	}
 }
 
@@ -309,12 +316,7 @@ func (s *simulation) do(n *simulatedNode, a pool.Action) {
 		s.reply(n, 80*time.Millisecond, func() Event { return looked })
 	case pool.Take:
 		s.checkTake(n, a)
-		n.kernel[a.Address] = s.now + pool.Lifetime
-		if a.PassOn {
-			s.pass(n, a)
-		}
-		s.report(n)
-		s.tell(n, holders.Arrived{Addresses: []netip.Addr{a.Address}})
+		s.take(n, a)
 	case pool.Release:
 		if !n.older {
 			n.drops[a.Address] = s.now + dropTime
@@ -339,6 +341,31 @@ func (s *simulation) do(n *simulatedNode, a pool.Action) {
 			s.send(n, o, a.State)
 		}
 	}
+}
+
+// take puts an address on a node, which may fail. With Leases it takes a while until packets leave from there.
+func (s *simulation) take(n *simulatedNode, a pool.Take) {
+	if s.leases == nil {
+		n.kernel[a.Address] = s.now + pool.Lifetime
+		if a.PassOn {
+			s.pass(n, a)
+		}
+		s.tell(n, holders.Arrived{Addresses: []netip.Addr{a.Address}})
+		return
+	}
+	n.busy = max(n.busy, s.now+s.between(0, 30*time.Millisecond))
+	if s.random.IntN(50) == 0 {
+		s.reply(n, n.busy-s.now, func() Event { return pool.TakeFailed{Addresses: []netip.Addr{a.Address}} })
+		return
+	}
+	n.kernel[a.Address] = s.now + pool.Lifetime
+	s.report(n)
+	s.reply(n, n.busy-s.now, func() Event {
+		if a.PassOn {
+			s.pass(n, a)
+		}
+		return holders.Arrived{Addresses: []netip.Addr{a.Address}}
+	})
 }
 
 // pass has a node pass on what it does not track, unless it has just had the address itself.

@@ -184,10 +184,21 @@ func TestMember_EpochIsHigherThanAnySeen(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t)
 	m.announced("d", map[netip.Addr]uint64{ip: 7})
+	m.book.Apply(holders.NodeDeleted{Name: "d"}, moment(0))
 	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, moment(0))
 	m.Next(Heard{peerState("b", 3, nil)}, moment(0))
 	m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0))
 	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)), Take{Address: ip, Epoch: 8, Why: Unheld})
+}
+
+// TestMember_WantsWhatAnotherNodeHas: of an address that a live node announces already when this member is to hold it, that node is trusted
+// for a moment.
+func TestMember_WantsWhatAnotherNodeHas(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t)
+	m.announced("d", map[netip.Addr]uint64{ip: 7})
+	acts(t, m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0)))
+	acts(t, m.Next(Tick{}, moment(freshness)), Probe{Addresses: []netip.Addr{ip}})
 }
 
 func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {

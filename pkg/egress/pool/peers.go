@@ -168,11 +168,11 @@ func (e Heard) apply(m *Member, now time.Time) []Action {
 	p := m.peer(e.State.Name)
 	known := !p.heard.IsZero()
 	p.heard, p.spoke = now, now
+	m.noteEpochs(e.State.Held)
 	if known && !e.State.newer(p.state) {
 		return nil
 	}
 	p.note(e.State, m.concerns, now)
-	m.noteEpochs(e.State.Held)
 	p.rival = true
 	return nil
 }
@@ -181,6 +181,7 @@ func (e Heard) apply(m *Member, now time.Time) []Action {
 func (e Reminded) apply(m *Member, now time.Time) []Action {
 	p := m.peer(e.State.Name)
 	p.spoke = now
+	m.noteEpochs(e.State.Held)
 	if e.State.Run == p.state.Run && e.State.Version < p.state.Version {
 		return nil
 	}
@@ -193,7 +194,6 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 		return nil
 	}
 	p.state.Held = held
-	m.noteEpochs(e.State.Held)
 	p.rival = true
 	return nil
 }
@@ -225,7 +225,8 @@ func (m *Member) contest(now time.Time) []Action {
 	return append(m.publish(true), Announce{sorted(contested)})
 }
 
-// noteEpochs notes epochs of addresses that the pool is to hold. What nobody wants is of no use, and may be all of a network.
+// noteEpochs notes epochs of addresses that the pool is to hold, also those of a state that has been overtaken: none is given twice. What
+// nobody wants is of no use, and may be all of a network.
 func (m *Member) noteEpochs(epochs map[netip.Addr]uint64) {
 	for ip, epoch := range epochs {
 		if m.wanted[ip] {
