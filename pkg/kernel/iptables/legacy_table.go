@@ -90,14 +90,20 @@ func (t *legacyTable) hash() (uint64, error) {
 	return maphash.Bytes(hashSeed, t.entries), nil
 }
 
-// index finds the chains of the hooks, and those that are of interest.
-func (t *legacyTable) index() error {
+// hooks returns the chains of the hooks, by where they begin.
+func (t *legacyTable) hooks() map[int]string {
 	hooks := map[int]string{}
 	for hook, name := range hookChains {
 		if t.info.ValidHooks&(1<<hook) != 0 {
 			hooks[int(t.info.HookEntry[hook])] = name
 		}
 	}
+	return hooks
+}
+
+// index finds the chains of the hooks, and those that are of interest.
+func (t *legacyTable) index() error {
+	hooks := t.hooks()
 	t.chains = map[string]span{}
 	chain, rules, end := "", span{}, 0
 	for at, entry := range t.all(t.whole()) {

@@ -23,11 +23,8 @@ type LegacyRule struct {
 	Parts []LegacyPart
 }
 
-// LegacyPart is a match or a target, with the bytes of its structure. They are good until the next rule.
-type LegacyPart struct {
-	Name string
-	Info []byte
-}
+// LegacyPart is a match or a target, with its name and the bytes of its structure. They are good until the next rule.
+type LegacyPart struct{ Name, Info []byte }
 
 // LegacyRules tells all rules in the legacy tables of a family, in the network namespace of the calling thread, but for those of tables
 // that are larger than 8 MiB: kube-proxy has tens of thousands of rules there. It runs no program and makes no table.
@@ -38,14 +35,7 @@ func LegacyRules(family kernel.Family, tell func(LegacyRule)) error {
 	}
 	defer l.Close()
 	for _, name := range l.names {
-		info, err := l.info(name)
-		if err == nil && info.Size <= mostHashed {
-			var t *legacyTable
-			if t, err = l.table(name); err == nil {
-				t.tell(name, tell)
-			}
-		}
-		if err != nil {
+		if err := l.tell(name, tell); err != nil {
 			return fmt.Errorf("read the legacy table %s: %w", name, err)
 		}
 	}
@@ -53,35 +43,44 @@ func LegacyRules(family kernel.Family, tell func(LegacyRule)) error {
 }
 
 // tell tells all rules of a table.
-func (t *legacyTable) tell(name string, tell func(LegacyRule)) {
-	hooks := map[int]string{}
-	for hook, chain := range hookChains {
-		if t.info.ValidHooks&(1<<hook) != 0 {
-			hooks[int(t.info.HookEntry[hook])] = chain
-		}
+func (l *legacy) tell(name string, tell func(LegacyRule)) error {
+	info, err := l.info(name)
+	if err != nil || info.Size > mostHashed {
+		return err
 	}
-	chain := ""
+	t, err := l.copy(name)
+	if err != nil {
+		return err
+	}
+	defer unmap(t)
+	hooks, r, end := t.hooks(), LegacyRule{Table: name}, 0
 	for at, entry := range t.all(t.whole()) {
+		end = at + len(entry)
 		if hook, begins := hooks[at]; begins {
-			chain = hook
+			r.Chain = hook
 		}
 		if named := t.chainName(entry); named != nil {
-			chain = string(named)
+			r.Chain = string(named)
 			continue
 		}
-		tell(LegacyRule{Table: name, Chain: chain, Parts: t.parts(entry)})
+		r.Parts = t.parts(entry, r.Parts[:0])
+		tell(r)
 	}
+	if end != len(t.entries) {
+		return errNoEnd
+	}
+	return nil
 }
 
-// parts returns the matches and the target of an entry: each is its length, its name and its structure.
-func (t *legacyTable) parts(entry []byte) (parts []LegacyPart) {
+// parts appends the matches and the target of an entry: each is its length, its name and its structure.
+func (t *legacyTable) parts(entry []byte, parts []LegacyPart) []LegacyPart {
 	for at := t.counters + countersLength; at+targetHeader <= len(entry); {
 		length := int(binary.NativeEndian.Uint16(entry[at:]))
 		if length < targetHeader || at+length > len(entry) {
 			break
 		}
 		name, _, _ := bytes.Cut(entry[at+targetNameOffset:at+targetHeader-1], []byte{0})
-		parts = append(parts, LegacyPart{Name: string(name), Info: entry[at+targetHeader : at+length]})
+		parts = append(parts, LegacyPart{Name: name, Info: entry[at+targetHeader : at+length]})
 		at += length
 	}
 	return parts

@@ -61,7 +61,7 @@ func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
 	}
 	changes := false
 	err = iptables.LegacyRules(f.family, func(r iptables.LegacyRule) {
-		changes = changes || r.Table == "nat" && slices.ContainsFunc(r.Parts, func(p iptables.LegacyPart) bool { return slices.Contains(sourceTargets, p.Name) })
+		changes = changes || r.Table == "nat" && slices.ContainsFunc(r.Parts, func(p iptables.LegacyPart) bool { return slices.Contains(sourceTargets, string(p.Name)) })
 	})
 	if changes {
 		of := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[f.family]

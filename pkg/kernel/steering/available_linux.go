@@ -135,14 +135,16 @@ func legacyMarkConflicts(of kernel.Family, mask uint32) (found conflict, err err
 			continue
 		}
 		tool := map[kernel.Family]string{kernel.IPv4: "iptables", kernel.IPv6: "ip6tables"}[family]
+		uses := func(p iptables.LegacyPart) bool {
+			return (string(p.Name) == "MARK" || string(p.Name) == "mark") && bytesUse(p.Info, mask)
+		}
+		table, chain := "", "" // found last
 		err := iptables.LegacyRules(family, func(r iptables.LegacyRule) {
-			uses := func(p iptables.LegacyPart) bool {
-				return (p.Name == "MARK" || p.Name == "mark") && bytesUse(p.Info, mask)
+			if r.Table == table && r.Chain == chain || strings.HasPrefix(r.Chain, "KUBE-") || !slices.ContainsFunc(r.Parts, uses) {
+				return
 			}
-			message := markUsed(fmt.Sprintf("chain %s of the table %s of %s-legacy", r.Chain, r.Table, tool), mask)
-			if slices.ContainsFunc(r.Parts, uses) && !slices.Contains(found, message) {
-				found = append(found, message)
-			}
+			table, chain = r.Table, r.Chain
+			found = append(found, markUsed(fmt.Sprintf("chain %s of the table %s of %s-legacy", chain, table, tool), mask))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("look for marks: %w", err)
