@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -40,6 +41,62 @@ func LegacyRules(family kernel.Family, tell func(LegacyRule)) error {
 		}
 	}
 	return nil
+}
+
+// LegacyRulesFrom is LegacyRules for one table, if it exists, and those of its rules that packets may meet which come to the chain of a hook:
+// they are in it, or in chains to which such rules lead. It ends when tell returns false.
+func LegacyRulesFrom(family kernel.Family, table, chain string, tell func(parts []LegacyPart) bool) error {
+	l, err := openLegacy(family)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if !slices.Contains(l.names, table) {
+		return nil
+	}
+	info, err := l.info(table)
+	if err != nil {
+		return fmt.Errorf("read the legacy table %s: %w", table, err)
+	}
+	if info.Size > mostHashed {
+		return nil
+	}
+	t, err := l.table(table)
+	if err != nil {
+		return err
+	}
+	t.from(chain, tell)
+	return nil
+}
+
+// from follows the rules of a table from the chain of a hook.
+func (t *legacyTable) from(chain string, tell func(parts []LegacyPart) bool) {
+	var next []int
+	hooks := t.hooks()
+	for at, hook := range hooks {
+		if hook == chain {
+			next = append(next, at)
+		}
+	}
+	met, parts := map[int]bool{}, []LegacyPart(nil)
+	for len(next) > 0 {
+		begin := next[0]
+		if next = next[1:]; met[begin] {
+			continue
+		}
+		met[begin] = true
+		for at, entry := range t.all(span{begin, len(t.entries)}) {
+			if hooks[at] != "" && at != begin || t.chainName(entry) != nil {
+				break // the next chain
+			}
+			if parts = t.parts(entry, parts[:0]); !tell(parts) {
+				return
+			}
+			if to, leads := t.leadsTo(entry); leads && to != at+len(entry) {
+				next = append(next, to)
+			}
+		}
+	}
 }
 
 // tell tells all rules of a table.

@@ -50,7 +50,7 @@ func NewFinder(family kernel.Family, priority int32) *Finder {
 }
 
 // Find returns the chains that are there now, sorted; none of nftables where the kernel has none. As long as nobody changes
-// the ruleset it costs one message. Where the rules of ours are iptables-nft's, it also costs a copy of the legacy tables.
+// the ruleset it costs one message. Where the rules of ours are iptables-nft's, it also costs a copy of the legacy table nat.
 func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
 	if err := f.askIPTables(ctx); err != nil {
 		return nil, err
@@ -60,8 +60,9 @@ func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
 		return found, err
 	}
 	changes := false
-	err = iptables.LegacyRules(f.family, func(r iptables.LegacyRule) {
-		changes = changes || r.Table == "nat" && slices.ContainsFunc(r.Parts, func(p iptables.LegacyPart) bool { return slices.Contains(sourceTargets, string(p.Name)) })
+	err = iptables.LegacyRulesFrom(f.family, "nat", iptablesHooks["nat"], func(parts []iptables.LegacyPart) bool {
+		changes = slices.ContainsFunc(parts, func(p iptables.LegacyPart) bool { return slices.Contains(sourceTargets, string(p.Name)) })
+		return !changes
 	})
 	if changes {
 		of := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[f.family]

@@ -118,3 +118,23 @@ func TestFinder_OtherIPTables(t *testing.T) {
 		})
 	}
 }
+
+// TestFinder_LegacyBesides: rules of iptables-legacy that no packet can reach from POSTROUTING give no source address, whatever their targets are.
+func TestFinder_LegacyBesides(t *testing.T) {
+	const jump = "iptables-legacy -t nat -N one; iptables-legacy -t nat -A one -s 192.0.2.1 -j RETURN; iptables-legacy -t nat -A POSTROUTING -s 192.0.2.1 -j one; "
+	n := newNodeOf(t, lab.NFT)
+	f := NewFinder(kernel.IPv4, 100)
+	for what, rules := range map[string]string{
+		"a chain that nothing leads to": jump + "iptables-legacy -t nat -N two; iptables-legacy -t nat -A two -j MASQUERADE",
+		"a rule in PREROUTING":          jump + "iptables-legacy -t nat -A PREROUTING -d 192.0.2.2 -j NETMAP --to 192.0.2.3",
+		"a rule in INPUT":               jump + "iptables-legacy -t nat -A INPUT -j SNAT --to 192.0.2.3",
+		"a jump that is gone": jump + "iptables-legacy -t nat -N two; iptables-legacy -t nat -A two -j MASQUERADE; iptables-legacy -t nat -A POSTROUTING -j two; " +
+			"iptables-legacy -t nat -F POSTROUTING",
+	} {
+		n.run(rules)
+		n.finds(what, f)
+		n.run("iptables-legacy -t nat -F; iptables-legacy -t nat -X")
+	}
+	n.run(jump + "iptables-legacy -t nat -N two; iptables-legacy -t nat -A one -g two; iptables-legacy -t nat -A two -j MASQUERADE")
+	n.finds("two jumps", f, "chain POSTROUTING of the table nat of iptables-legacy, priority 100")
+}
