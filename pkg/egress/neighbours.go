@@ -60,12 +60,9 @@ func (e *Extension) looksAtNeighbours() (looks []func()) {
 func (e *Extension) findMarks(marks *steering.MarkUsers) {
 	found, err := marks.Find(e.ctx)
 	if err != nil {
-		e.logger.V(2).Info("Cannot look for rules of other software that use bits of egress SNAT's mark; will retry", "err", err)
-		return
+		e.logger.V(2).Info("Cannot look everywhere for rules of other software that use bits of egress SNAT's mark; will retry", "err", err)
 	}
-	if more := len(found) - mostNamed; more > 0 {
-		found = append(slices.Clone(found[:mostNamed]), fmt.Sprintf("%d more nftables chains use bits of egress SNAT's mark", more))
-	}
+	found = firstNamed(found)
 	s := e.steerer
 	s.mu.Lock()
 	before := s.marked
@@ -79,4 +76,13 @@ func (e *Extension) findMarks(marks *steering.MarkUsers) {
 	if !slices.Equal(before, found) {
 		e.faultsChanged()
 	}
+}
+
+// firstNamed returns some of the messages about marks, and how many more there are.
+func firstNamed(found []string) []string {
+	more := len(found) - mostNamed
+	if more <= 0 {
+		return found
+	}
+	return append(slices.Clone(found[:mostNamed]), fmt.Sprintf("%d more chains use bits of egress SNAT's mark", more))
 }

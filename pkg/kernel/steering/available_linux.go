@@ -116,16 +116,19 @@ type MarkUsers struct {
 	Family kernel.Family
 	Mask   uint32
 	found  nft.Found[conflict]
+	// legacy has what was found last in the tables of iptables-legacy.
+	legacy conflict
 }
 
-// Find returns which rules do so now, for an operator and in a line for each chain. It must not be used by two goroutines at once.
+// Find returns which rules do so now, for an operator and in a line for each chain. If it cannot look everywhere, it returns an error, and those
+// that it found there the last time. It must not be used by two goroutines at once.
 func (m *MarkUsers) Find(ctx context.Context) ([]string, error) {
 	found, err := m.found.Find(ctx, func(c *nft.Conn) (conflict, error) { return markConflicts(c, m.Family, m.Mask) })
-	if err != nil {
-		return nil, err
+	legacy, legacyErr := legacyMarkConflicts(m.Family, m.Mask)
+	if legacyErr == nil {
+		m.legacy = legacy
 	}
-	legacy, err := legacyMarkConflicts(m.Family, m.Mask)
-	return slices.Concat(found, legacy), err
+	return slices.Concat(found, m.legacy), errors.Join(err, legacyErr)
 }
 
 // legacyMarkConflicts is markConflicts for iptables-legacy.

@@ -55,3 +55,35 @@ func TestMarkUsers_LegacyChains(t *testing.T) {
 		t.Errorf("found %q, want one of OUTPUT and one of mine", found)
 	}
 }
+
+// TestMarkUsers_OneLookFails: what the other one finds is told, and what was found before where it cannot look.
+func TestMarkUsers_OneLookFails(t *testing.T) {
+	const rule = " -j MARK --set-xmark 0x2/0x2"
+	host, restore := newMarker(t)
+	restore("-A OUTPUT" + rule)
+	users := &MarkUsers{Mask: 0x7e}
+	find := func(works bool, want int) {
+		t.Helper()
+		do := host.DoWithoutRawSockets
+		if works {
+			do = host.Do
+		}
+		if err := do(func() error {
+			found, err := users.Find(t.Context())
+			if len(found) != want || (err == nil) != works {
+				t.Errorf("looking works: %v; found %q, %v; want %d", works, found, err, want)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find(true, 1)
+	if out, err := host.Run(t.Context(), "iptables-nft", strings.Fields("-t mangle -A OUTPUT"+rule)...); err != nil {
+		t.Fatal(err, out)
+	}
+	find(false, 2)
+	restore()
+	find(false, 2)
+	find(true, 1)
+}
