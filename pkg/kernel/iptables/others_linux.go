@@ -43,7 +43,7 @@ func LegacyRules(family kernel.Family, tell func(LegacyRule)) error {
 	return nil
 }
 
-// LegacyRulesFrom is LegacyRules for one table, if it exists, and those of its rules that packets may meet which come to the chain of a hook:
+// LegacyRulesFrom is LegacyRules for those rules of one table, if it exists, that packets may meet which come to the chain of a hook:
 // they are in it, or in chains to which such rules lead. It ends when tell returns false.
 func LegacyRulesFrom(family kernel.Family, table, chain string, tell func(parts []LegacyPart) bool) error {
 	l, err := openLegacy(family)
