@@ -13,34 +13,36 @@ const (
 	// betweenLooks is how long it is from one look at the rules of other software to the next: people are told within a second. As long
 	// as nobody changes rules of nftables, all looks together cost three messages, and 0.4 ms of CPU.
 	betweenLooks = 900 * time.Millisecond
-	// shortLook is how long a look may take. Until the next one of its kind it is restAfterLook times as long as it has taken more: there
-	// may be tens of thousands of chains.
-	shortLook, restAfterLook = 20 * time.Millisecond, 50
+	// shortLook is how long a look may take at no cost. The next one of its kind is later by restAfterLook times what it has taken more:
+	// there may be tens of thousands of chains.
+	shortLook, restAfterLook = 5 * time.Millisecond, 50
 	// mostNamed is how many chains are named in Events and in the log.
 	mostNamed = 5
 )
 
 // followNeighbours looks for rules of other software that do not go together with ours.
 func (e *Extension) followNeighbours() {
-	ticker := time.NewTicker(betweenLooks)
-	defer ticker.Stop()
 	looks := e.looksAtNeighbours()
-	for _, look := range looks {
-		look() // it takes longer than later ones, for it finds out which iptables there is
-	}
 	for due := make([]time.Time, len(looks)); ; {
-		select {
-		case <-e.ctx.Done():
-			return
-		case <-ticker.C:
-		}
 		for i, look := range looks {
 			if began := time.Now(); !began.Before(due[i]) {
 				look()
-				due[i] = time.Now().Add(restAfterLook * (time.Since(began) - shortLook))
+				ended := time.Now()
+				due[i] = ended.Add(restAfter(ended.Sub(began), e.config.SyncPeriod/2))
 			}
 		}
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-time.After(time.Until(slices.MinFunc(due, time.Time.Compare))):
+		}
 	}
+}
+
+// restAfter returns how long it is to the next look, after one that took so long. That is half a sync period at most, as until rules of
+// ours are looked at again.
+func restAfter(took, halfPeriod time.Duration) time.Duration {
+	return min(betweenLooks+restAfterLook*max(0, took-shortLook), max(halfPeriod, betweenLooks))
 }
 
 // looksAtNeighbours are those that there are.
