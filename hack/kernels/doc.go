@@ -16,8 +16,9 @@
 //	    v                                   .......................................
 //	results.json, RESULTS.md
 //
-// An emulated machine is 20 to 60 times slower, most where other work runs beside it. The program measures by how much, and gives tests
-// the factor ([lab.SlownessVariable]): their deadlines are as many times longer, 20 times at most.
+// An emulated machine is 16 to 20 times slower (Slowness in results.json), and up to 60 times where other work runs beside it. The program
+// measures by how much, and gives tests the factor ([lab.SlownessVariable]): their deadlines are as many times longer, 20 times at most,
+// because what fails waits until they pass. A test that fails beside other work says little: run it again on an idle machine.
 //
 // The short form has each thing once that another kernel or tool may do in another way; -all runs all tests of the packages.
 //

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/openshift/origin-node/hack/e2e/specs"
 	"github.com/openshift/origin-node/hack/testlog"
 )
 
@@ -31,6 +32,42 @@ func TestTable_IsOfTheResults(t *testing.T) {
 	}
 	if diff := cmp.Diff(table(all), string(got)); diff != "" {
 		t.Errorf("RESULTS.md is not of results.json; run 'make test-kernels PUBLISH=1' (-want +got):\n%s", diff)
+	}
+}
+
+// TestResults_HaveRows: what was published under a name that is no suite's any more is in no table.
+func TestResults_HaveRows(t *testing.T) {
+	text, err := os.ReadFile("results.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*result
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range all {
+		for name := range r.Packages {
+			if !slices.ContainsFunc(tested, func(s suite) bool { return s.name() == name }) {
+				t.Errorf("%s has results of %q, which is not tested", r.Kernel, name)
+			}
+		}
+	}
+}
+
+// TestTested_RunsWhatIsLeftOutElsewhere: the specs that a machine without SCTP leaves out are those that run here.
+func TestTested_RunsWhatIsLeftOutElsewhere(t *testing.T) {
+	text, err := os.ReadFile("../conformance/environment.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment, err := specs.ParseEnvironment(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range environment {
+		if limit.Only == "without sctp" && !slices.ContainsFunc(tested, func(s suite) bool { return s.Focus == limit.Specs.String() }) {
+			t.Errorf("no kernel runs the specs %s", limit.Specs)
+		}
 	}
 }
 

@@ -34,6 +34,23 @@ func (h *Host) DoWithoutRights(fn func() error) error {
 	})
 }
 
+// DoWithoutRawSockets is Do in a thread that may not open raw sockets, and may do all else.
+func (h *Host) DoWithoutRawSockets(fn func() error) error {
+	return h.Do(func() error {
+		header, had := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+		if err := unix.Capget(&header, &had[0]); err != nil {
+			return fmt.Errorf("capget: %w", err)
+		}
+		without := had
+		without[0].Effective &^= 1 << unix.CAP_NET_RAW
+		if err := unix.Capset(&header, &without[0]); err != nil {
+			return fmt.Errorf("capset: %w", err)
+		}
+		err := fn()
+		return errors.Join(err, unix.Capset(&header, &had[0]))
+	})
+}
+
 // SendUDP sends a datagram from the network of the thread in which it is called by [Host.Do], to whatever address: by the
 // host's interface where an address does not say which one. A source that is valid need not be the host's, where the kernel
 // allows that.

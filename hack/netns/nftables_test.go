@@ -285,9 +285,11 @@ func TestBackend_KernelRefuses(t *testing.T) {
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
 	n.Refuses("ip " + nftables.Table + "-probe")
+	const mode = `proxyArguments.proxy-mode: egress SNAT cannot be done in the mode "nftables": use "iptables": the kernel refuses what egress SNAT needs of nftables: `
 	for arguments, want := range map[string]string{
-		`egress-snat-backend: [nftables]`: `proxyArguments.egress-snat-backend: use "iptables" or "auto": the kernel refuses what egress SNAT needs of nftables: `,
-		`proxy-mode: [nftables]`:          `proxyArguments.proxy-mode: egress SNAT cannot be done in the mode "nftables": use "iptables": the kernel refuses what egress SNAT needs of nftables: `,
+		`egress-snat-backend: [nftables]`:                       `proxyArguments.egress-snat-backend: use "iptables" or "auto": the kernel refuses what egress SNAT needs of nftables: `,
+		`proxy-mode: [nftables]`:                                mode,
+		`{proxy-mode: [nftables], egress-snat-backend: [auto]}`: mode,
 	} {
 		n.Configure(arguments)
 		n.Printed.Reset()
@@ -296,6 +298,9 @@ func TestBackend_KernelRefuses(t *testing.T) {
 			t.Errorf("%s: status %d, want 1", arguments, status)
 		}
 		n.Says(want)
+		if strings.Contains(n.Printed.String(), "uses iptables rules") {
+			t.Errorf("%s: it says that it uses iptables: %s", arguments, n.Printed.String())
+		}
 	}
 	n.Configure(`egress-snat-backend: [auto]`)
 	n.Printed.Reset()

@@ -142,7 +142,7 @@ func (n *node) isFirst(is bool) {
 func (n *node) toldSoon(chains map[string][]string) (after time.Duration) {
 	n.Helper()
 	began := time.Now()
-	n.Eventually(lab.Stretch(5*time.Second), func() error { return n.countsEarlier(chains) })
+	n.Eventually(lab.Stretch(10*time.Second), func() error { return n.countsEarlier(chains) })
 	after = time.Since(began)
 	if err := n.tellsEarlier(chains); err != nil {
 		n.Error(err)

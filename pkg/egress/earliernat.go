@@ -82,8 +82,7 @@ func (e *Extension) natFinder(name v1.IPFamily) *natorder.Finder {
 func (e *Extension) findEarlierNAT(name v1.IPFamily, finder *natorder.Finder) {
 	found, err := finder.Find(e.ctx)
 	if err != nil {
-		e.logger.V(2).Info("Cannot look for source NAT of other software that comes before egress SNAT; will retry", "ipFamily", name, "err", err)
-		return
+		e.logger.V(2).Info("Cannot look everywhere for source NAT of other software that comes before egress SNAT; will retry", "ipFamily", name, "err", err)
 	}
 	earlierChains.WithLabelValues(string(name)).Set(float64(len(found)))
 	added, changed := e.earlier.set(name, found)

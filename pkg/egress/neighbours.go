@@ -13,34 +13,36 @@ const (
 	// betweenLooks is how long it is from one look at the rules of other software to the next: people are told within a second. As long
 	// as nobody changes rules of nftables, all looks together cost three messages, and 0.4 ms of CPU.
 	betweenLooks = 900 * time.Millisecond
-	// shortLook is how long a look may take. Until the next one of its kind it is restAfterLook times as long as it has taken more: there
-	// may be tens of thousands of chains.
-	shortLook, restAfterLook = 20 * time.Millisecond, 50
+	// shortLook is how long a look may take at no cost. The next one of its kind is later by restAfterLook times what it has taken more:
+	// there may be tens of thousands of chains.
+	shortLook, restAfterLook = 5 * time.Millisecond, 50
 	// mostNamed is how many chains are named in Events and in the log.
 	mostNamed = 5
 )
 
 // followNeighbours looks for rules of other software that do not go together with ours.
 func (e *Extension) followNeighbours() {
-	ticker := time.NewTicker(betweenLooks)
-	defer ticker.Stop()
 	looks := e.looksAtNeighbours()
-	for _, look := range looks {
-		look() // it takes longer than later ones, for it finds out which iptables there is
-	}
 	for due := make([]time.Time, len(looks)); ; {
-		select {
-		case <-e.ctx.Done():
-			return
-		case <-ticker.C:
-		}
 		for i, look := range looks {
 			if began := time.Now(); !began.Before(due[i]) {
 				look()
-				due[i] = time.Now().Add(restAfterLook * (time.Since(began) - shortLook))
+				ended := time.Now()
+				due[i] = ended.Add(restAfter(ended.Sub(began), e.config.SyncPeriod/2))
 			}
 		}
+		select {
+		case <-e.ctx.Done():
+			return
+		case <-time.After(time.Until(slices.MinFunc(due, time.Time.Compare))):
+		}
 	}
+}
+
+// restAfter returns how long it is to the next look, after one that took so long. That is half a sync period at most, as until rules of
+// ours are looked at again.
+func restAfter(took, halfPeriod time.Duration) time.Duration {
+	return min(betweenLooks+restAfterLook*max(0, took-shortLook), max(halfPeriod, betweenLooks))
 }
 
 // looksAtNeighbours are those that there are.
@@ -60,12 +62,9 @@ func (e *Extension) looksAtNeighbours() (looks []func()) {
 func (e *Extension) findMarks(marks *steering.MarkUsers) {
 	found, err := marks.Find(e.ctx)
 	if err != nil {
-		e.logger.V(2).Info("Cannot look for rules of other software that use bits of egress SNAT's mark; will retry", "err", err)
-		return
+		e.logger.V(2).Info("Cannot look everywhere for rules of other software that use bits of egress SNAT's mark; will retry", "err", err)
 	}
-	if more := len(found) - mostNamed; more > 0 {
-		found = append(slices.Clone(found[:mostNamed]), fmt.Sprintf("%d more nftables chains use bits of egress SNAT's mark", more))
-	}
+	found = firstNamed(found)
 	s := e.steerer
 	s.mu.Lock()
 	before := s.marked
@@ -79,4 +78,13 @@ func (e *Extension) findMarks(marks *steering.MarkUsers) {
 	if !slices.Equal(before, found) {
 		e.faultsChanged()
 	}
+}
+
+// firstNamed returns some of the messages about marks, and how many more there are.
+func firstNamed(found []string) []string {
+	more := len(found) - mostNamed
+	if more <= 0 {
+		return found
+	}
+	return append(slices.Clone(found[:mostNamed]), fmt.Sprintf("%d more chains use bits of egress SNAT's mark", more))
 }

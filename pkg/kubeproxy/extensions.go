@@ -52,7 +52,7 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 
 // checkBackend returns an error if the rules are to be written by nftables and this kernel cannot do that: no pod would have its egress IP.
 func (p *Proxy) checkBackend(ctx context.Context) error {
-	if p.extension.Backend != reconcile.NFTables || p.flags.backend == autoBackend { // that was chosen because the kernel can
+	if p.extension.Backend != reconcile.NFTables || p.flags.backend == autoBackend && p.extension.Proxier == reconcile.IPTables { // that was chosen because the kernel can
 		return nil
 	}
 	err := nftables.Available(ctx)

@@ -56,7 +56,7 @@ type Proxy struct {
 	// tunnelFlags are those of the tunnel's ports, tunnel their checked form.
 	tunnelFlags tunnelFlags
 	tunnel      tunnel.Config
-	// withoutNFTables is why egress-snat-backend=auto did not select nftables.
+	// withoutNFTables is why egress-snat-backend=auto selected iptables.
 	withoutNFTables error
 	// invalid tells whether the configuration has become invalid since.
 	invalid func() bool
@@ -191,7 +191,7 @@ func (p *Proxy) takeBackend() error {
 	}
 	const path = "proxyArguments." + backendKey
 	switch backend := p.flags.backend; {
-	case backend == "" || backend == string(p.extension.Backend):
+	case backend == "" || backend == string(p.extension.Backend), backend == autoBackend && p.extension.Proxier == reconcile.NFTables:
 		return nil
 	case backend == string(reconcile.NFTables):
 		p.extension.Backend = reconcile.NFTables

@@ -90,14 +90,20 @@ func (t *legacyTable) hash() (uint64, error) {
 	return maphash.Bytes(hashSeed, t.entries), nil
 }
 
-// index finds the chains of the hooks, and those that are of interest.
-func (t *legacyTable) index() error {
+// hooks returns the chains of the hooks, by where they begin.
+func (t *legacyTable) hooks() map[int]string {
 	hooks := map[int]string{}
 	for hook, name := range hookChains {
 		if t.info.ValidHooks&(1<<hook) != 0 {
 			hooks[int(t.info.HookEntry[hook])] = name
 		}
 	}
+	return hooks
+}
+
+// index finds the chains of the hooks, and those that are of interest.
+func (t *legacyTable) index() error {
+	hooks := t.hooks()
 	t.chains = map[string]span{}
 	chain, rules, end := "", span{}, 0
 	for at, entry := range t.all(t.whole()) {
@@ -142,22 +148,28 @@ func (t *legacyTable) chainName(entry []byte) []byte {
 	return name
 }
 
+// leadsTo returns where the entry begins to which an entry leads: the first of a chain, or the next one. One with a target of its own, and one
+// that accepts, drops or returns, leads nowhere.
+func (t *legacyTable) leadsTo(entry []byte) (to int, leads bool) {
+	target := t.target(entry)
+	if len(target) == 0 || target[targetNameOffset] != 0 {
+		return 0, false
+	}
+	to = int(int32(binary.NativeEndian.Uint32(target[targetHeader:])))
+	return to, to >= 0
+}
+
 // rule returns what an entry says that begins here, in bytes that do not depend on where it and other chains
 // are in the table, and are good until the next call.
 func (t *legacyTable) rule(at int, entry []byte) nftables.ListedRule {
 	t.buffer = append(t.buffer[:0], entry...)
 	rule := nftables.ListedRule{Content: t.buffer}
 	clear(rule.Content[t.offsets+4 : t.counters+countersLength]) // hooks that lead there, and counters
-	target := t.target(rule.Content)
-	if len(target) == 0 || target[targetNameOffset] != 0 {
+	to, leads := t.leadsTo(rule.Content)
+	if !leads {
 		return rule
 	}
-	verdict := target[targetHeader : targetHeader+4]
-	to := int(int32(binary.NativeEndian.Uint32(verdict)))
-	if to < 0 {
-		return rule // accepted, or the like
-	}
-	clear(verdict)
+	clear(t.target(rule.Content)[targetHeader : targetHeader+4])
 	begin := to - t.counters - countersLength - errorTarget
 	if to == at+len(entry) || begin < 0 {
 		return rule // on to the next one

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -23,11 +24,8 @@ type LegacyRule struct {
 	Parts []LegacyPart
 }
 
-// LegacyPart is a match or a target, with the bytes of its structure. They are good until the next rule.
-type LegacyPart struct {
-	Name string
-	Info []byte
-}
+// LegacyPart is a match or a target, with its name and the bytes of its structure. They are good until the next rule.
+type LegacyPart struct{ Name, Info []byte }
 
 // LegacyRules tells all rules in the legacy tables of a family, in the network namespace of the calling thread, but for those of tables
 // that are larger than 8 MiB: kube-proxy has tens of thousands of rules there. It runs no program and makes no table.
@@ -38,50 +36,108 @@ func LegacyRules(family kernel.Family, tell func(LegacyRule)) error {
 	}
 	defer l.Close()
 	for _, name := range l.names {
-		info, err := l.info(name)
-		if err == nil && info.Size <= mostHashed {
-			var t *legacyTable
-			if t, err = l.table(name); err == nil {
-				t.tell(name, tell)
-			}
-		}
-		if err != nil {
+		if err := l.tell(name, tell); err != nil {
 			return fmt.Errorf("read the legacy table %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// tell tells all rules of a table.
-func (t *legacyTable) tell(name string, tell func(LegacyRule)) {
-	hooks := map[int]string{}
-	for hook, chain := range hookChains {
-		if t.info.ValidHooks&(1<<hook) != 0 {
-			hooks[int(t.info.HookEntry[hook])] = chain
+// LegacyRulesFrom is LegacyRules for those rules of one table, if it exists, that packets may meet which come to the chain of a hook:
+// they are in it, or in chains to which such rules lead. It ends when tell returns false.
+func LegacyRulesFrom(family kernel.Family, table, chain string, tell func(parts []LegacyPart) bool) error {
+	l, err := openLegacy(family)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if !slices.Contains(l.names, table) {
+		return nil
+	}
+	info, err := l.info(table)
+	if err != nil {
+		return fmt.Errorf("read the legacy table %s: %w", table, err)
+	}
+	if info.Size > mostHashed {
+		return nil
+	}
+	t, err := l.table(table)
+	if err != nil {
+		return err
+	}
+	t.from(chain, tell)
+	return nil
+}
+
+// from follows the rules of a table from the chain of a hook.
+func (t *legacyTable) from(chain string, tell func(parts []LegacyPart) bool) {
+	var next []int
+	hooks := t.hooks()
+	for at, hook := range hooks {
+		if hook == chain {
+			next = append(next, at)
 		}
 	}
-	chain := ""
-	for at, entry := range t.all(t.whole()) {
-		if hook, begins := hooks[at]; begins {
-			chain = hook
-		}
-		if named := t.chainName(entry); named != nil {
-			chain = string(named)
+	met, parts := map[int]bool{}, []LegacyPart(nil)
+	for len(next) > 0 {
+		begin := next[0]
+		if next = next[1:]; met[begin] {
 			continue
 		}
-		tell(LegacyRule{Table: name, Chain: chain, Parts: t.parts(entry)})
+		met[begin] = true
+		for at, entry := range t.all(span{begin, len(t.entries)}) {
+			if hooks[at] != "" && at != begin || t.chainName(entry) != nil {
+				break // the next chain
+			}
+			if parts = t.parts(entry, parts[:0]); !tell(parts) {
+				return
+			}
+			if to, leads := t.leadsTo(entry); leads && to != at+len(entry) {
+				next = append(next, to)
+			}
+		}
 	}
 }
 
-// parts returns the matches and the target of an entry: each is its length, its name and its structure.
-func (t *legacyTable) parts(entry []byte) (parts []LegacyPart) {
+// tell tells all rules of a table.
+func (l *legacy) tell(name string, tell func(LegacyRule)) error {
+	info, err := l.info(name)
+	if err != nil || info.Size > mostHashed {
+		return err
+	}
+	t, err := l.copy(name)
+	if err != nil {
+		return err
+	}
+	defer unmap(t)
+	hooks, r, end := t.hooks(), LegacyRule{Table: name}, 0
+	for at, entry := range t.all(t.whole()) {
+		end = at + len(entry)
+		if hook, begins := hooks[at]; begins {
+			r.Chain = hook
+		}
+		if named := t.chainName(entry); named != nil {
+			r.Chain = string(named)
+			continue
+		}
+		r.Parts = t.parts(entry, r.Parts[:0])
+		tell(r)
+	}
+	if end != len(t.entries) {
+		return errNoEnd
+	}
+	return nil
+}
+
+// parts appends the matches and the target of an entry: each is its length, its name and its structure.
+func (t *legacyTable) parts(entry []byte, parts []LegacyPart) []LegacyPart {
 	for at := t.counters + countersLength; at+targetHeader <= len(entry); {
 		length := int(binary.NativeEndian.Uint16(entry[at:]))
 		if length < targetHeader || at+length > len(entry) {
 			break
 		}
 		name, _, _ := bytes.Cut(entry[at+targetNameOffset:at+targetHeader-1], []byte{0})
-		parts = append(parts, LegacyPart{Name: string(name), Info: entry[at+targetHeader : at+length]})
+		parts = append(parts, LegacyPart{Name: name, Info: entry[at+targetHeader : at+length]})
 		at += length
 	}
 	return parts

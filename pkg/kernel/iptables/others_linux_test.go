@@ -29,12 +29,12 @@ func TestLegacyRules_OfAllTables(t *testing.T) {
 				return LegacyRules(family, func(r LegacyRule) {
 					text := r.Table + " " + r.Chain
 					for _, p := range r.Parts {
-						text += " " + p.Name
-						if strings.EqualFold(p.Name, "mark") {
+						text += " " + string(p.Name)
+						if strings.EqualFold(string(p.Name), "mark") {
 							text += fmt.Sprintf("=%x", p.Info[:8])
 						}
 					}
-					if len(r.Parts) > 1 || r.Parts[0].Name != "" { // policies and jumps have targets without a name
+					if len(r.Parts) > 1 || len(r.Parts[0].Name) > 0 { // policies and jumps have targets without a name
 						found = append(found, text)
 					}
 				})

@@ -3,6 +3,7 @@ package natorder
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,9 +39,13 @@ type Finder struct {
 	family kernel.Family
 	// priority is that of the first chain of ours.
 	priority int32
-	// otherNFT and otherLegacy: ours are in iptables' own chain, and so may be those of others, by the other back end of iptables.
-	otherNFT, otherLegacy, asked bool
-	found                        nft.Found[[]Chain]
+	// otherNFT and otherLegacy: ours are in iptables' own chain, and so may be those of others, by the other back end of iptables. unknown is
+	// why it is not known which one that is now.
+	otherNFT, otherLegacy bool
+	unknown               error
+	found                 nft.Found[[]Chain]
+	// legacy has what was found last in the other back end.
+	legacy []Chain
 }
 
 // NewFinder returns a Finder of chains that give packets of an IP family a source address before a chain with this priority does,
@@ -50,36 +55,58 @@ func NewFinder(family kernel.Family, priority int32) *Finder {
 }
 
 // Find returns the chains that are there now, sorted; none of nftables where the kernel has none. As long as nobody changes
-// the ruleset it costs one message. Where the rules of ours are iptables-nft's, it also costs a copy of the legacy tables.
+// the ruleset it costs one message; a change costs a run of iptables besides, if ours are in its chain. Where they are iptables-nft's,
+// each look costs a copy of the legacy table nat. If it cannot look everywhere, it returns an error, and those that it found there the
+// last time.
 func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
-	if err := f.askIPTables(ctx); err != nil {
-		return nil, err
-	}
-	found, err := f.found.Find(ctx, f.find)
-	if err != nil || !f.otherLegacy {
-		return found, err
-	}
-	changes := false
-	err = iptables.LegacyRules(f.family, func(r iptables.LegacyRule) {
-		changes = changes || r.Table == "nat" && slices.ContainsFunc(r.Parts, func(p iptables.LegacyPart) bool { return slices.Contains(sourceTargets, p.Name) })
+	found, err := f.found.Find(ctx, func(c *nft.Conn) ([]Chain, error) {
+		f.unknown = f.askIPTables(ctx) // the programs on PATH may have changed, and then the rules have
+		return f.find(c)
 	})
-	if changes {
-		of := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[f.family]
-		found = append(slices.Clone(found), Chain{Family: of, Table: "nat", Name: iptablesHooks["nat"], Priority: iptables.SourceNATPriority, Legacy: true})
+	if f.unknown != nil {
+		f.found.Forget()
 	}
-	return found, err
+	err = errors.Join(err, f.unknown, f.findLegacy(ctx))
+	return slices.Concat(found, f.legacy), err
 }
 
-// askIPTables finds out, once, which back end of iptables ours is.
+// findLegacy looks for rules of iptables-legacy, where ours are iptables-nft's.
+func (f *Finder) findLegacy(ctx context.Context) error {
+	changes := false
+	if f.otherLegacy {
+		if err := iptables.LegacyRulesFrom(f.family, "nat", iptablesHooks["nat"], func(parts []iptables.LegacyPart) bool {
+			changes = slices.ContainsFunc(parts, func(p iptables.LegacyPart) bool { return slices.Contains(sourceTargets, string(p.Name)) })
+			return !changes
+		}); err != nil {
+			return err
+		}
+	}
+	if changes && f.legacy == nil { // they may be ours: the programs on PATH write by this back end now
+		if err := f.askIPTables(ctx); err != nil {
+			return err
+		}
+		if changes = f.otherLegacy; !changes {
+			f.found.Forget()
+		}
+	}
+	f.legacy = nil
+	if changes {
+		of := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[f.family]
+		f.legacy = []Chain{{Family: of, Table: "nat", Name: iptablesHooks["nat"], Priority: iptables.SourceNATPriority, Legacy: true}}
+	}
+	return nil
+}
+
+// askIPTables finds out which back end of iptables ours is.
 func (f *Finder) askIPTables(ctx context.Context) error {
-	if f.asked || f.priority < iptables.SourceNATPriority {
+	if f.priority < iptables.SourceNATPriority {
 		return nil
 	}
 	legacy, err := iptables.IsLegacy(ctx, f.family)
 	if err != nil {
 		return fmt.Errorf("find out which back end of iptables there is: %w", err)
 	}
-	f.otherNFT, f.otherLegacy, f.asked = legacy, !legacy, true
+	f.otherNFT, f.otherLegacy = legacy, !legacy
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package natorder
 
 import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -37,9 +41,7 @@ func (n node) finds(what string, f *Finder, want ...string) {
 	var found []string
 	if err := n.host.Do(func() error {
 		chains, err := f.Find(n.Context())
-		for _, chain := range chains {
-			found = append(found, chain.String())
-		}
+		found = names(chains)
 		return err
 	}); err != nil {
 		n.Fatal(err)
@@ -47,6 +49,13 @@ func (n node) finds(what string, f *Finder, want ...string) {
 	if !slices.Equal(found, want) {
 		n.Errorf("%s: found %q, want %q", what, found, want)
 	}
+}
+
+func names(chains []Chain) (names []string) {
+	for _, chain := range chains {
+		names = append(names, chain.String())
+	}
+	return names
 }
 
 // rules are chains of others, and where they are.
@@ -117,4 +126,97 @@ func TestFinder_OtherIPTables(t *testing.T) {
 			n.finds("gone", f)
 		})
 	}
+}
+
+// TestFinder_LegacyBesides: rules of iptables-legacy that no packet can reach from POSTROUTING give no source address, whatever their
+// targets are.
+func TestFinder_LegacyBesides(t *testing.T) {
+	const jump = "iptables-legacy -t nat -N one; iptables-legacy -t nat -A one -s 192.0.2.1 -j RETURN; iptables-legacy -t nat -A POSTROUTING -s 192.0.2.1 -j one; "
+	n := newNodeOf(t, lab.NFT)
+	f := NewFinder(kernel.IPv4, 100)
+	for what, rules := range map[string]string{
+		"a chain that nothing leads to": jump + "iptables-legacy -t nat -N two; iptables-legacy -t nat -A two -j MASQUERADE",
+		"a rule in PREROUTING":          jump + "iptables-legacy -t nat -A PREROUTING -d 192.0.2.2 -j NETMAP --to 192.0.2.3",
+		"a rule in INPUT":               jump + "iptables-legacy -t nat -A INPUT -j SNAT --to 192.0.2.3",
+		"a jump that is gone": jump + "iptables-legacy -t nat -N two; iptables-legacy -t nat -A two -j MASQUERADE; iptables-legacy -t nat -A POSTROUTING -j two; " +
+			"iptables-legacy -t nat -F POSTROUTING",
+	} {
+		n.run(rules)
+		n.finds(what, f)
+		n.run("iptables-legacy -t nat -F; iptables-legacy -t nat -X")
+	}
+	n.run(jump + "iptables-legacy -t nat -N two; iptables-legacy -t nat -A one -g two; iptables-legacy -t nat -A two -j MASQUERADE")
+	n.finds("two jumps", f, "chain POSTROUTING of the table nat of iptables-legacy, priority 100")
+}
+
+// TestFinder_OneLookFails: what is found elsewhere is told, and what was found before where nobody can look.
+func TestFinder_OneLookFails(t *testing.T) {
+	const legacy, kindnet = "chain POSTROUTING of the table nat of iptables-legacy, priority 100", "chain postrouting of the nftables table inet kindnet, priority 90"
+	n := newNodeOf(t, lab.NFT)
+	f := NewFinder(kernel.IPv4, 100)
+	n.run("iptables -t nat -A POSTROUTING -j MASQUERADE; iptables-legacy -t nat -A POSTROUTING -j MASQUERADE")
+	n.finds("all", f, legacy)
+	n.run("nft '" + rules["kindnet's"].rules + "'")
+	n.findsSome("without raw sockets", f, n.host.DoWithoutRawSockets, kindnet, legacy)
+	n.run("nft delete table inet kindnet")
+	n.finds("all again", f, legacy)
+	n.run("nft '" + rules["kindnet's"].rules + "'")
+	path := os.Getenv("PATH")
+	t.Setenv("PATH", t.TempDir())
+	n.findsSome("without iptables", f, n.host.Do, kindnet, legacy)
+	n.findsSome("without iptables at the start", NewFinder(kernel.IPv4, 100), n.host.Do, kindnet)
+	t.Setenv("PATH", path)
+	n.finds("all at the end", f, kindnet, legacy)
+}
+
+// findsSome fails unless a Finder finds these chains and returns an error.
+func (n node) findsSome(what string, f *Finder, do func(func() error) error, want ...string) {
+	n.Helper()
+	if err := do(func() error {
+		chains, err := f.Find(n.Context())
+		if found := names(chains); err == nil || !slices.Equal(found, want) {
+			n.Errorf("%s: found %q, %v; want %q and an error", what, found, err, want)
+		}
+		return nil
+	}); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// TestFinder_IPTablesChanges: as soon as the programs on PATH write rules by the other back end, those of the former one are others'.
+func TestFinder_IPTablesChanges(t *testing.T) {
+	for ours, test := range map[lab.Backend]struct{ next, found string }{
+		lab.NFT:    {"legacy", "chain POSTROUTING of the nftables table ip nat, priority 100"},
+		lab.Legacy: {"nft", "chain POSTROUTING of the table nat of iptables-legacy, priority 100"},
+	} {
+		t.Run(string(ours), func(t *testing.T) {
+			n := newNodeOf(t, ours)
+			f := NewFinder(kernel.IPv4, 100)
+			n.run("iptables -t nat -A POSTROUTING -j MASQUERADE")
+			n.finds("before", f)
+			program, err := exec.LookPath("iptables-" + test.next)
+			dir := t.TempDir()
+			if err := errors.Join(err, os.Symlink(program, filepath.Join(dir, "iptables"))); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+			n.run("iptables-" + test.next + " -t nat -A POSTROUTING -j MASQUERADE")
+			n.settles(f, test.found)
+			n.run("iptables-" + string(ours) + " -t nat -F")
+			n.finds("after", f)
+		})
+	}
+}
+
+// settles fails unless the second look at the latest finds these chains: the first one may find out that ours are by the other
+// iptables now.
+func (n node) settles(f *Finder, want ...string) {
+	n.Helper()
+	if err := n.host.Do(func() error {
+		_, err := f.Find(n.Context())
+		return err
+	}); err != nil {
+		n.Fatal(err)
+	}
+	n.finds("changed", f, want...)
 }

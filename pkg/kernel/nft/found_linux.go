@@ -13,7 +13,8 @@ type Found[T any] struct {
 	result     T
 }
 
-// Find returns what look finds, and nothing where the kernel has no nftables. It must not be used by two goroutines at once.
+// Find returns what look finds, and nothing where the kernel has no nftables. With an error it returns what was found last. It must not be used
+// by two goroutines at once.
 func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, error) {
 	var none T
 	c, err := Open(ctx)
@@ -21,7 +22,7 @@ func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, er
 		return none, nil
 	}
 	if err != nil {
-		return none, err
+		return f.result, err
 	}
 	defer c.Close()
 	generation, err := c.Generation()
@@ -29,15 +30,18 @@ func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, er
 		return none, nil
 	}
 	if err != nil {
-		return none, err
+		return f.result, err
 	}
 	if generation == f.generation {
 		return f.result, nil
 	}
 	result, err := look(c)
 	if err != nil {
-		return none, err
+		return f.result, err
 	}
 	f.generation, f.result = generation, result // of before, so that what has changed meanwhile shows the next time
 	return result, nil
 }
+
+// Forget has the next Find look, whether or not the ruleset has changed.
+func (f *Found[T]) Forget() { f.generation = 0 }

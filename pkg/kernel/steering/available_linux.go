@@ -116,16 +116,19 @@ type MarkUsers struct {
 	Family kernel.Family
 	Mask   uint32
 	found  nft.Found[conflict]
+	// legacy has what was found last in the tables of iptables-legacy.
+	legacy conflict
 }
 
-// Find returns which rules do so now, for an operator and in a line for each chain. It must not be used by two goroutines at once.
+// Find returns which rules do so now, for an operator and in a line for each chain. If it cannot look everywhere, it returns an error, and those
+// that it found there the last time. It must not be used by two goroutines at once.
 func (m *MarkUsers) Find(ctx context.Context) ([]string, error) {
 	found, err := m.found.Find(ctx, func(c *nft.Conn) (conflict, error) { return markConflicts(c, m.Family, m.Mask) })
-	if err != nil {
-		return nil, err
+	legacy, legacyErr := legacyMarkConflicts(m.Family, m.Mask)
+	if legacyErr == nil {
+		m.legacy = legacy
 	}
-	legacy, err := legacyMarkConflicts(m.Family, m.Mask)
-	return slices.Concat(found, legacy), err
+	return slices.Concat(found, m.legacy), errors.Join(err, legacyErr)
 }
 
 // legacyMarkConflicts is markConflicts for iptables-legacy.
@@ -135,14 +138,16 @@ func legacyMarkConflicts(of kernel.Family, mask uint32) (found conflict, err err
 			continue
 		}
 		tool := map[kernel.Family]string{kernel.IPv4: "iptables", kernel.IPv6: "ip6tables"}[family]
+		uses := func(p iptables.LegacyPart) bool {
+			return (string(p.Name) == "MARK" || string(p.Name) == "mark") && bytesUse(p.Info, mask)
+		}
+		table, chain := "", "" // found last
 		err := iptables.LegacyRules(family, func(r iptables.LegacyRule) {
-			uses := func(p iptables.LegacyPart) bool {
-				return (p.Name == "MARK" || p.Name == "mark") && bytesUse(p.Info, mask)
+			if r.Table == table && r.Chain == chain || strings.HasPrefix(r.Chain, "KUBE-") || !slices.ContainsFunc(r.Parts, uses) {
+				return
 			}
-			message := markUsed(fmt.Sprintf("chain %s of the table %s of %s-legacy", r.Chain, r.Table, tool), mask)
-			if slices.ContainsFunc(r.Parts, uses) && !slices.Contains(found, message) {
-				found = append(found, message)
-			}
+			table, chain = r.Table, r.Chain
+			found = append(found, markUsed(fmt.Sprintf("chain %s of the table %s of %s-legacy", chain, table, tool), mask))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("look for marks: %w", err)

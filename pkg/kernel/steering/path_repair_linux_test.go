@@ -402,6 +402,7 @@ func TestPathAvailable_Conflicts(t *testing.T) {
 			{"nft add table ip other ; add chain ip other c ; add rule ip other c meta mark & 0x10 != 0 drop", "chain c of the table ip other", "nft delete table ip other"},
 			{"iptables-nft -t mangle -A PREROUTING -p tcp -j MARK --set-xmark 0x8/0x8", "chain PREROUTING of the table ip mangle", "iptables-nft -t mangle -F"},
 			{"iptables-nft -t mangle -A OUTPUT -m mark --mark 0x8/0x8 -m comment --comment x -j ACCEPT", "chain OUTPUT of the table ip mangle", "iptables-nft -t mangle -F"},
+			{"iptables-legacy -t mangle -A PREROUTING -p tcp -j MARK --set-xmark 0x8/0x8", "chain PREROUTING of the table mangle of iptables-legacy|egress-snat-mark-mask", "iptables-legacy -t mangle -F"},
 			{"nft add table ip other ; add chain ip other c ; add rule ip other c meta mark & 0xf00 == 0x200 meta mark set meta mark | 0x4000 drop", "", "nft delete table ip other"},
 			{"iptables-nft -t mangle -A PREROUTING -m mark ! --mark 0x4000/0x4000 -j MARK --set-xmark 0x4000/0x4000", "", "iptables-nft -t mangle -F"},
 		} {

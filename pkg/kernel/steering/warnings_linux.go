@@ -30,12 +30,9 @@ func Warnings(ctx context.Context, c Config, networks []netip.Prefix) ([]string,
 		return nil, err
 	}
 	marks, err := (&MarkUsers{Family: c.Family, Mask: c.MarkMask}).Find(ctx)
-	if err != nil {
-		return nil, err
-	}
 	warnings = append(warnings, marks...)
-	if c.Transport != VXLAN {
-		return warnings, nil
+	if err != nil || c.Transport != VXLAN {
+		return warnings, err
 	}
 	passes := passage{family: c.Family, networks: networks}
 	chains, err := passes.closedChains(ctx)
