@@ -148,8 +148,8 @@ func (t *legacyTable) chainName(entry []byte) []byte {
 	return name
 }
 
-// leadsTo returns where the entry begins to which an entry leads: the first of a chain, or the next one. One with a target of its own, and one
-// that accepts, drops or returns, leads nowhere.
+// leadsTo returns where the entry begins to which an entry leads: the first of a chain, or the next one. One with a target of its own
+// leads nowhere, nor does one that accepts, drops or returns.
 func (t *legacyTable) leadsTo(entry []byte) (to int, leads bool) {
 	target := t.target(entry)
 	if len(target) == 0 || target[targetNameOffset] != 0 {

@@ -13,8 +13,8 @@ type Found[T any] struct {
 	result     T
 }
 
-// Find returns what look finds, and nothing where the kernel has no nftables. With an error it returns what was found last. It must not be used
-// by two goroutines at once.
+// Find returns what look finds, and nothing where the kernel has no nftables. With an error it returns what was found last. It must not be
+// used by two goroutines at once.
 func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, error) {
 	var none T
 	c, err := Open(ctx)

@@ -120,8 +120,8 @@ type MarkUsers struct {
 	legacy conflict
 }
 
-// Find returns which rules do so now, for an operator and in a line for each chain. If it cannot look everywhere, it returns an error, and those
-// that it found there the last time. It must not be used by two goroutines at once.
+// Find returns which rules do so now, for an operator and in a line for each chain. If it cannot look everywhere, it returns an error, and
+// those that it found there the last time. It must not be used by two goroutines at once.
 func (m *MarkUsers) Find(ctx context.Context) ([]string, error) {
 	found, err := m.found.Find(ctx, func(c *nft.Conn) (conflict, error) { return markConflicts(c, m.Family, m.Mask) })
 	legacy, legacyErr := legacyMarkConflicts(m.Family, m.Mask)
