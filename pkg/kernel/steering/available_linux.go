@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
@@ -39,8 +40,11 @@ func portTaken(port uint16) string {
 
 // vxlanWith returns the name of a VXLAN interface other than steer0 that has a UDP port; "" if there is none.
 func vxlanWith(port uint16) (name string, err error) {
-	links, err := netlink.LinkList()
-	if err != nil {
+	var links []netlink.Link
+	if err := changes.Outlast(func() (err error) {
+		links, err = netlink.LinkList()
+		return err
+	}); err != nil {
 		return "", fmt.Errorf("list interfaces: %w", err)
 	}
 	for _, l := range links {
@@ -234,8 +238,11 @@ func bytesUse(info []byte, mask uint32) bool {
 
 // conflictsAtStart returns what of somebody else's is in the way of a path that is to be made.
 func (c Config) conflictsAtStart(ctx context.Context) (found conflict, err error) {
-	s := &pathState{config: c}
-	if err := errors.Join(s.readRules(), s.readDevice(), s.readTables()); err != nil {
+	var s *pathState
+	if err := changes.Outlast(func() error { // a node begins while its pods begin
+		s = &pathState{config: c}
+		return errors.Join(s.readRules(), s.readDevice(), s.readTables())
+	}); err != nil {
 		return nil, err
 	}
 	found = s.conflicts

@@ -284,7 +284,7 @@ func pathAvailable(ctx context.Context, c Config) error {
 // probeRule looks for a rule that says whose it is, as the kernel's own do. It adds none: that would slow down all packets
 // of the node.
 func probeRule(c Config) error {
-	rules, err := netlink.RuleList(netlinkFamilies[c.Family])
+	rules, err := listRules(c.Family)
 	if err != nil {
 		return err
 	}

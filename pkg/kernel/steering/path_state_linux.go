@@ -310,11 +310,21 @@ func (s *pathState) nameOf(index int) string {
 	return fmt.Sprintf("if%d", index) // it has gone meanwhile
 }
 
+func listRules(family kernel.Family) (rules []netlink.Rule, err error) {
+	if err := changes.Outlast(func() (err error) {
+		rules, err = netlink.RuleList(netlinkFamilies[family])
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("list the %s rules: %w", family, err)
+	}
+	return rules, nil
+}
+
 // readRules reads the rules that are ours, and finds those of others that use the same bits of the mark.
 func (s *pathState) readRules() error {
-	rules, err := netlink.RuleList(netlinkFamilies[s.config.Family])
+	rules, err := listRules(s.config.Family)
 	if err != nil {
-		return fmt.Errorf("list the %s rules: %w", s.config.Family, err)
+		return err
 	}
 	for _, r := range rules {
 		mask := uint32(0)

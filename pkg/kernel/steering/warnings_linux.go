@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -50,9 +49,9 @@ func Warnings(ctx context.Context, c Config, networks []netip.Prefix) ([]string,
 
 // ruleWarnings says which ip rules of others are among ours, and match packets whatever their mark.
 func ruleWarnings(c Config) (warnings []string, err error) {
-	rules, err := netlink.RuleList(netlinkFamilies[c.Family])
+	rules, err := listRules(c.Family)
 	if err != nil {
-		return nil, fmt.Errorf("list the %s rules: %w", c.Family, err)
+		return nil, err
 	}
 	for _, r := range rules {
 		if r.Mask == nil && r.Protocol != routeProtocol && r.Priority > firstPreference && r.Priority <= lastPreference {

@@ -2,6 +2,7 @@ package steering
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -498,6 +500,37 @@ func TestAvailable_LeavesNothing(t *testing.T) {
 		n.inside(func() error { return Available(t.Context(), n.config()) })
 		if listed := n.nft("list ruleset"); strings.Contains(listed, Table) {
 			t.Errorf("it leaves\n%s", listed)
+		}
+	})
+}
+
+// TestAvailable_WhilePodsBegin: interfaces that come and go meanwhile are no reason to steer nothing.
+func TestAvailable_WhilePodsBegin(t *testing.T) {
+	onNode(t, func(n *node) {
+		asking, end := context.WithCancel(t.Context())
+		defer end()
+		begin := func() error {
+			for asking.Err() == nil {
+				veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "begins-0"}, PeerName: "begins-1"}
+				if err := errors.Join(netlink.LinkAdd(veth), netlink.LinkDel(veth)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- n.host.Do(begin) }()
+		n.inside(func() error {
+			for range 100 {
+				if err := pathAvailable(t.Context(), n.config()); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }
