@@ -180,7 +180,7 @@ func (s *simulation) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(s.random.Int64N(int64(most-least)))
 }
 
-// start starts the process of a node.
+// boot starts the process of a node.
 func (s *simulation) boot(n *simulatedNode) {
 	if run := n.run; s.leases != nil && (s.away || n.down) { // it does nothing before it knows all objects
 		s.after(100*time.Millisecond, func() {
