@@ -15,6 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The runtime does not end the process's first thread, so what unshares on that keeps its namespace: no test runs there.
+func init() { runtime.LockOSThread() }
+
 // inNamespace returns the setting of source ports in a network namespace of its own, which ends with end.
 func inNamespace(t *testing.T) (setting *os.File, end func()) {
 	t.Helper()

@@ -229,8 +229,9 @@ func TestBlocks_ListingIsRestored(t *testing.T) {
 			}
 			return outside
 		}
+		var inUse []uint16
 		for source := range uint16(5) {
-			asks("restored", 6000+source)
+			inUse = append(inUse, asks("restored", 6000+source)...)
 		}
 		for i, n := range c.nodes {
 			if n.read() == nil {
@@ -240,9 +241,10 @@ func TestBlocks_ListingIsRestored(t *testing.T) {
 				t.Errorf("node %d does not repair its table", i)
 			}
 		}
-		for source := range uint16(5) {
-			if outside := asks("repaired", 7000+source); outside[0] != outsideOf(firstBlock, 7000+source) {
-				t.Errorf("repaired, from port %d: leaves from port %d, want %d", 7000+source, outside[0], outsideOf(firstBlock, 7000+source))
+		for source := uint16(7000); source < 7005; source++ {
+			want := outsideOf(firstBlock, source)
+			if outside := asks("repaired", source); outside[0] != want && !slices.Contains(inUse, want) {
+				t.Errorf("repaired, from port %d: leaves from port %d, want %d", source, outside[0], want)
 			}
 		}
 	})
