@@ -117,33 +117,9 @@ func TestSteering_KernelRefuses(t *testing.T) {
 	end := m.Refuses("ip "+steeringTable+"-probe", "ip6 "+steeringTable+"-probe", "netdev "+portSecurityTable+"-try")
 	w.restart(m, "")
 	const steering, sources = "the kernel refuses what steering needs of nftables", "this kernel's nftables has no hook at the ingress of interfaces"
-	for _, said := range []string{steering, sources} {
-		if times := strings.Count(m.Printed.String(), said); times != 1 {
-			t.Errorf("the log says %d times that %s, want once", times, said)
-		}
-	}
-	w.eventTold("EgressIPUnreachable", steering)
-	w.eventTold("PodSourcesUnchecked", sources)
-	got, err := w.get(m.Host, metricsAt, "/metrics")
-	w.must(err)
-	out, _, _ := m.Openshift("egress", "verify", "--socket="+m.Socket())
-	for _, told := range []string{`egress_snat_steering_fault{reason="unavailable"} 1`, `egress_snat_port_security_fault{reason="unavailable"} 1`, steering, sources} {
-		if !strings.Contains(got.body+out, told) {
-			t.Errorf("neither the metrics nor verify say %s; verify says %s", told, out)
-		}
-	}
-	by := w.sends(func() { _ = w.unanswered("udp", w.pods[1], w.outside()[0]) }) // the holder gets the answer
-	if !slices.Contains(by, m.Host) {
-		t.Errorf("packets leave by %v, want the pod's own node", by)
-	}
-	m.Stop()
-	m.Configure("egress-snat-steering: [required]")
-	m.Printed.Reset()
-	m.Start()
-	if status := m.Exit(); status != 1 {
-		t.Errorf("required: it ends with status %d, want 1", status)
-	}
-	m.Says("proxyArguments.egress-snat-steering: packets cannot be sent to the nodes that have their egress IPs: " + steering)
+	w.tells(m, "EgressIPUnreachable", `egress_snat_steering_fault{reason="unavailable"} 1`, steering)
+	w.tells(m, "PodSourcesUnchecked", `egress_snat_port_security_fault{reason="unavailable"} 1`, sources)
+	w.goesAlone(m, steering)
 	end()
 	m.Configure("")
 	m.Printed.Reset()
@@ -151,6 +127,40 @@ func TestSteering_KernelRefuses(t *testing.T) {
 	m.Ready()
 	w.steered()
 	w.clean(10)
+}
+
+// tells checks that a node tells once in its log what its kernel cannot do, and by an Event, a metric and verify.
+func (w *steeredWorld) tells(m *member, event, metric, said string) {
+	w.Helper()
+	if times := strings.Count(m.Printed.String(), said); times != 1 {
+		w.Errorf("the log says %d times that %s, want once", times, said)
+	}
+	w.eventTold(event, said)
+	got, err := w.get(m.Host, metricsAt, "/metrics")
+	w.must(err)
+	if !strings.Contains(got.body, metric) {
+		w.Errorf("the metrics have not %s", metric)
+	}
+	if out, _, _ := m.Openshift("egress", "verify", "--socket="+m.Socket()); !strings.Contains(out, said) {
+		w.Errorf("verify does not say that %s: %s", said, out)
+	}
+}
+
+// goesAlone checks that a pod of the node 1, which cannot steer, uses its egress IP there. The node ends where it must steer; it is left so.
+func (w *steeredWorld) goesAlone(m *member, reason string) {
+	w.Helper()
+	by := w.sends(func() { _ = w.unanswered("udp", w.pods[1], w.outside()[0]) }) // the holder gets the answer
+	if !slices.Contains(by, m.Host) {
+		w.Errorf("packets leave by %v, want the pod's own node", by)
+	}
+	m.Stop()
+	m.Configure("egress-snat-steering: [required]")
+	m.Printed.Reset()
+	m.Start()
+	if status := m.Exit(); status != 1 {
+		w.Errorf("required: it ends with status %d, want 1", status)
+	}
+	m.Says("proxyArguments.egress-snat-steering: packets cannot be sent to the nodes that have their egress IPs: " + reason)
 }
 
 // TestSteering_Repair: somebody deletes what steers on a pod's node, and on the holder. Packets are lost until the node has

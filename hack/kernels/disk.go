@@ -28,8 +28,9 @@ type plan struct {
 // testRun is a run of a binary with the tests of a package. Below the disk's top it is where its package is in the repository.
 type testRun struct {
 	Name, Package, Run string
-	// Kernel and Focus are the suite's.
+	// Kernel, Focus and Lacks are the suite's.
 	Kernel, Focus string
+	Lacks         []string
 }
 
 // testBinary is the name of a binary in the folder of its package.
@@ -46,7 +47,7 @@ func planOf(only, tests string, all bool) (plan, error) {
 		if !pattern.MatchString(t.name()) {
 			continue
 		}
-		r := testRun{Name: t.name(), Package: t.Package, Run: t.All, Kernel: t.Kernel, Focus: t.Focus}
+		r := testRun{Name: t.name(), Package: t.Package, Run: t.All, Kernel: t.Kernel, Focus: t.Focus, Lacks: t.Lacks}
 		if !all {
 			r.Run = cmp.Or(t.Short, t.All)
 		}

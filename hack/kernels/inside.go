@@ -120,9 +120,36 @@ func (r testRun) do(ctx context.Context, dir string, slowness float64) error {
 	cmd.Dir = filepath.Join(dir, r.Package)
 	cmd.Env = append(os.Environ(), "CI=true", "OPENSHIFT="+filepath.Join(dir, "openshift"), "CONTROLPLANE="+filepath.Join(dir, "controlplane"),
 		fmt.Sprintf("%s=%.1f", lab.SlownessVariable, min(slowness, mostStretch)))
+	if len(r.Lacks) > 0 {
+		cmd.Env = append(cmd.Env, lab.LacksVariable+"="+strings.Join(r.Lacks, ","))
+	}
 	if r.Focus != "" {
 		cmd.Env = append(cmd.Env, "CONFORMANCE="+filepath.Join(dir, "conformance"), "FOCUS="+r.Focus, "POD="+filepath.Join(dir, "pod"))
 	}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stdout
-	return cmd.Run()
+	return withoutModules(r.Lacks, cmd.Run)
+}
+
+// lacking has modprobe load no modules that a kernel is to lack.
+const lacking = "/etc/modprobe.d/lacking.conf"
+
+// withoutModules calls run while the kernel lacks these modules. It is an error if it has one of them already.
+func withoutModules(modules []string, run func() error) error {
+	var text strings.Builder
+	for _, module := range modules {
+		if _, err := os.Stat("/sys/module/" + module); err == nil {
+			return fmt.Errorf("the kernel has the module %s already", module)
+		}
+		fmt.Fprintf(&text, "install %s /bin/false\n", module)
+	}
+	if err := os.WriteFile(lacking, []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	err := run()
+	for _, module := range modules {
+		if _, stat := os.Stat("/sys/module/" + module); stat == nil {
+			err = errors.Join(err, fmt.Errorf("the kernel has loaded the module %s all the same", module))
+		}
+	}
+	return errors.Join(err, os.Remove(lacking))
 }

@@ -76,8 +76,12 @@ func (s Set) Create() error {
 	return nil
 }
 
-// Read returns what the set holds, sorted; exists is false if there is no such set. A thousand addresses take some 20 ms.
+// Read returns what the set holds, sorted; exists is false if there is no such set, as in a kernel without any. A thousand addresses take
+// some 20 ms.
 func (s Set) Read() (elements []Element, exists bool, err error) {
+	if !Available() {
+		return nil, false, nil
+	}
 	set, err := netlink.IpsetList(s.Name)
 	switch {
 	case errors.Is(err, unix.ENOENT):

@@ -4,7 +4,10 @@ package lab
 
 import (
 	"os"
+	"slices"
 	"strconv"
+	"strings"
+	"testing"
 	"time"
 )
 
@@ -24,4 +27,18 @@ var slowness = func() float64 {
 // nothing must happen, and not for a question that may have no answer.
 func Stretch(deadline time.Duration) time.Duration {
 	return time.Duration(float64(deadline) * slowness)
+}
+
+// LacksVariable is the environment variable that names the modules, with commas between them, that the kernel does not have now
+// (hack/kernels).
+const LacksVariable = "LACKS"
+
+// NeedsLack skips the test on a kernel that has one of these modules.
+func NeedsLack(t *testing.T, modules ...string) {
+	t.Helper()
+	for _, module := range modules {
+		if !slices.Contains(strings.Split(os.Getenv(LacksVariable), ","), module) {
+			t.Skipf("hack/kernels has a kernel without %s", module)
+		}
+	}
 }
