@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -26,6 +27,7 @@ type announcing struct {
 	ctx       context.Context
 
 	mu        sync.Mutex
+	published holders.Published
 	directory *holders.Directory
 	heard     []holders.Event
 	log       []string
@@ -42,7 +44,7 @@ func TestLeases_NodesLearnWhoHasWhichAddress(t *testing.T) {
 
 	a.scenario("what is announced is known", func() {
 		began := time.Now()
-		a.publisher.SetPublished(holders.Statement{Addresses: map[netip.Addr]uint64{ip: 3}, Revision: 1}, nil, node.UID)
+		a.publish(holders.Statement{Addresses: map[netip.Addr]uint64{ip: 3}, Revision: 1}, node.UID)
 		a.holds(ip, holders.Remote)
 		a.Logf("known after %s", time.Since(began).Round(time.Millisecond))
 		if owners := a.lease().OwnerReferences; len(owners) != 1 || owners[0].UID != node.UID || owners[0].Kind != "Node" {
@@ -68,12 +70,12 @@ func TestLeases_NodesLearnWhoHasWhichAddress(t *testing.T) {
 		a.eventually(func() error { return a.hears(true) })
 	})
 	a.scenario("what is withdrawn is unclaimed soon", func() {
-		a.publisher.SetPublished(holders.Statement{Revision: 2}, nil, node.UID)
+		a.publish(holders.Statement{Revision: 2}, node.UID)
 		a.holds(ip, holders.Lost)
 		a.holds(ip, holders.Unclaimed)
 	})
 	a.scenario("the Lease goes with its Node", func() {
-		a.publisher.SetPublished(holders.Statement{Addresses: map[netip.Addr]uint64{ip: 4}, Revision: 3}, nil, node.UID)
+		a.publish(holders.Statement{Addresses: map[netip.Addr]uint64{ip: 4}, Revision: 3}, node.UID)
 		a.holds(ip, holders.Remote)
 		a.must(a.Client().CoreV1().Nodes().Delete(t.Context(), node.Name, metav1.DeleteOptions{}))
 		a.holds(ip, holders.Lost) // told by the end of the Lease alone: nobody has told the directory of the Node's
@@ -94,8 +96,8 @@ func TestLeases_SaysWhatIsMissing(t *testing.T) {
 	} {
 		a.scenario(name, func() {
 			leases := holders.Leases{Client: test.client, Namespace: "elsewhere"}
-			publisher := holders.NewPublisher(leases, a.members[0].Name)
-			publisher.SetPublished(one, nil, "")
+			publisher := holders.NewPublisher(leases, a.members[0].Name, func() holders.Published { return holders.Published{Statement: one} })
+			publisher.Changed()
 			ctx, cancel := context.WithCancel(a.ctx)
 			defer cancel()
 			go publisher.Run(ctx)
@@ -129,11 +131,23 @@ func newAnnouncing(t *testing.T) *announcing {
 	leases := func(m *member) holders.Leases {
 		return holders.Leases{Client: a.as(m.File("node.kubeconfig")).client, Namespace: leaseNamespace}
 	}
-	a.publisher = holders.NewPublisher(leases(first), first.Name)
+	a.publisher = holders.NewPublisher(leases(first), first.Name, func() holders.Published {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.published
+	})
 	running.Go(func() { a.publisher.Run(ctx) })
 	watched := leases(second) // here, where no scenario is under way
 	running.Go(func() { watched.Watch(ctx, a.tell) })
 	return a
+}
+
+// publish has the first node announce this.
+func (a *announcing) publish(statement holders.Statement, node types.UID) {
+	a.mu.Lock()
+	a.published = holders.Published{Statement: statement, NodeUID: node}
+	a.mu.Unlock()
+	a.publisher.Changed()
 }
 
 func (a *announcing) tell(event holders.Event) {

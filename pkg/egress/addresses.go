@@ -52,10 +52,10 @@ func (e *Extension) podsHere(explainer *plan.Explainer, p plan.Plan) map[netip.A
 
 // addresses returns what is known of the egress IPs of a family.
 func (s *steerer) addresses(family v1.IPFamily) (result []status.Address) {
-	now, next := s.lockAsked(family)
+	m := s.lockAsked(family)
 	defer s.mu.Unlock()
-	claimed, conflicts := s.state.EgressIPs(family), s.node.Conflicts(now)
-	ways, holder := s.ways(claimed, now, next), s.holder(now, next)
+	claimed, conflicts := m.EgressIPs[family], s.node.Conflicts(m.now)
+	ways, holder := s.ways(claimed, m), s.holder(m)
 	for _, ip := range claimed {
 		h := holder(ip)
 		a := status.Address{
@@ -121,10 +121,10 @@ func (s *steerer) troubles(others ...map[netip.Addr]tell.Trouble) map[plan.Servi
 
 // troublesOf returns what is wrong with the egress IPs of a family.
 func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
-	now, next := s.lockAsked(family)
+	m := s.lockAsked(family)
 	defer s.mu.Unlock()
 	troubles := map[netip.Addr]tell.Trouble{}
-	claimed, holder := s.state.EgressIPs(family), s.holder(now, next)
+	claimed, holder, now := m.EgressIPs[family], s.holder(m), m.now
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
 			troubles[ip] = tell.Trouble{Reason: addressLost, Note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
@@ -149,9 +149,9 @@ func (s *steerer) holders(family v1.IPFamily) map[netip.Addr]string {
 		return nil
 	}
 	held := map[netip.Addr]string{}
-	now, next := s.lockAsked(family)
+	m := s.lockAsked(family)
 	defer s.mu.Unlock()
-	holder := s.holder(now, next)
+	holder := s.holder(m)
 	for _, ip := range ips {
 		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote {
 			held[ip] = h.Node

@@ -263,12 +263,12 @@ func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 		p := newPoolTest(t)
 		p.extension.balancer = &balancer{state: p.extension.state, wake: wake.New(), book: metallb.NewBook()}
 		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
-		if all, _ := p.allWanted(); !all[egressIP] {
+		if all, _ := p.allWanted(p.reserved()); !all[egressIP] {
 			t.Errorf("%s is not the pool's", egressIP)
 		}
 		p.extension.balancer.setService(balancedService(egressIP.String()))
 		p.extension.balancer.replace(metallb.L2Advertisements, []any{&unstructured.Unstructured{Object: map[string]any{}}})
-		if all, _ := p.allWanted(); len(all) > 0 {
+		if all, _ := p.allWanted(p.reserved()); len(all) > 0 {
 			t.Errorf("%s is the pool's", egressIP)
 		}
 		for _, told := range []int{0, 1} {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 )
 
@@ -27,11 +28,13 @@ func (p memberInBook) Next(event pool.Event, now time.Time) []pool.Action {
 		now = later
 	}
 	actions, changed := p.node.Next(event, now)
+	var said holders.Statement
 	if changed {
-		p.publish()
+		said = p.node.Say()
 	}
 	p.mu.Unlock()
 	if changed {
+		p.tell(said)
 		p.changed()
 	}
 	switch event.(type) {

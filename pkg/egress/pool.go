@@ -175,15 +175,15 @@ func (p *poolNode) sync(family v1.IPFamily) {
 			p.start()
 		}
 	}
+	nodes, reserved, inside := p.selected(), p.reserved(), s.state.Inside(p.config.Pool.Networks)
+	zones := s.state.ZonesOf(nodes)
 	p.mu.Lock()
 	defer p.unlock()
 	addresses := p.owned(judged)
 	if len(p.wanted) < len(cluster.Families) || p.runner == nil {
 		return
 	}
-	wanted, siblings := p.allWanted()
-	nodes := slices.Sorted(maps.Keys(p.nodes))
-	zones := s.state.ZonesOf(nodes)
+	wanted, siblings := p.allWanted(reserved)
 	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(zones, p.told.zones) || !maps.Equal(addresses, p.told.addresses) {
 		p.runner.SetNodes(addresses, nodes, zones)
 	}
@@ -191,14 +191,25 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		p.runner.Tell(pool.Wanted{Addresses: slices.Collect(maps.Keys(wanted)), Siblings: siblings})
 	}
 	p.told = toldPool{addresses, nodes, zones, wanted, siblings}
-	p.warn(wanted)
+	p.warn(wanted, inside)
+}
+
+// selected are the nodes that are in the pool, sorted.
+func (p *poolNode) selected() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.nodes))
 }
 
 // noteGranted notes what the plan of a family grants, and tells whether that is known of all families.
 func (p *poolNode) noteGranted(family v1.IPFamily) (known bool) {
 	p.mu.Lock()
+	revision := p.wanted[family].Revision
+	p.mu.Unlock()
+	granted := p.state.Granted(family, p.config.Pool.Networks, revision)
+	p.mu.Lock()
 	defer p.mu.Unlock()
-	if granted := p.state.Granted(family, p.config.Pool.Networks, p.wanted[family].Revision); granted.Addresses != nil {
+	if granted.Addresses != nil {
 		p.wanted[family] = granted
 	}
 	return len(p.wanted) == len(cluster.Families)
@@ -206,10 +217,11 @@ func (p *poolNode) noteGranted(family v1.IPFamily) (known bool) {
 
 // mayStart tells whether the caller has to start this node's part: it has that to itself then.
 func (p *poolNode) mayStart(own netip.Addr) bool {
+	hasKey := p.hasKey()
 	p.mu.Lock()
 	defer p.unlock()
 	p.warnOfLabels()
-	if p.runner != nil || p.starting || !p.hasKey() || !own.IsValid() || !p.nodes[p.config.NodeName] && p.looked {
+	if p.runner != nil || p.starting || !hasKey || !own.IsValid() || !p.nodes[p.config.NodeName] && p.looked {
 		return false
 	}
 	p.starting = true
@@ -237,11 +249,10 @@ func (p *poolNode) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 	return owned
 }
 
-// allWanted are the addresses that the pool is to hold: not those that a load balancer announces. Their siblings may be among these. The
-// lock must be held.
-func (p *poolNode) allWanted() (all map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
+// allWanted are the addresses that the pool is to hold: not those that a load balancer announces, which are reserved. Their siblings may be
+// among these. The lock must be held.
+func (p *poolNode) allWanted(reserved map[netip.Addr]bool) (all map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
 	all, siblings = map[netip.Addr]bool{}, map[netip.Addr][]netip.Addr{}
-	reserved := p.reserved()
 	for _, of := range p.wanted {
 		maps.Copy(all, of.Addresses)
 		maps.Copy(siblings, of.Siblings)
@@ -292,9 +303,7 @@ func (p *poolNode) dueSince() time.Time {
 	if p == nil {
 		return time.Time{}
 	}
-	p.mu.Lock()
-	runner := p.runner
-	p.mu.Unlock()
+	runner, _ := p.part()
 	if runner == nil {
 		return time.Time{}
 	}
@@ -337,13 +346,9 @@ func (p *poolNode) part() (runner *pool.Runner, starting bool) {
 
 // stay ends leave: the system does not go down after all.
 func (p *poolNode) stay() {
-	p.mu.Lock()
-	defer p.unlock()
-	if p.runner != nil {
-		p.later(func() {
-			p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
-		})
-		p.runner.Tell(pool.Drain{Now: p.isDrained()})
+	if runner, _ := p.part(); runner != nil {
+		p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
+		runner.Tell(pool.Drain{Now: p.isDrained()})
 	}
 }
 
@@ -470,9 +475,7 @@ func (p *poolNode) absent() error {
 	if p == nil {
 		return nil
 	}
-	p.mu.Lock()
-	runner := p.runner
-	p.mu.Unlock()
+	runner, _ := p.part()
 	if runner == nil {
 		return nil
 	}
@@ -484,12 +487,13 @@ func (p *poolNode) empty() (wanted map[netip.Addr]bool) {
 	if p == nil {
 		return nil
 	}
+	reserved := p.reserved()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.wanted) < len(cluster.Families) || len(p.nodes) > 0 {
 		return nil
 	}
-	wanted, _ = p.allWanted()
+	wanted, _ = p.allWanted(reserved)
 	return wanted
 }
 
@@ -507,9 +511,7 @@ func (p *poolNode) status() (status pool.Status, known bool) {
 	if p == nil {
 		return pool.Status{}, false
 	}
-	p.mu.Lock()
-	runner := p.runner
-	p.mu.Unlock()
+	runner, _ := p.part()
 	if runner == nil {
 		return pool.Status{}, false
 	}
@@ -538,9 +540,8 @@ func (e *Extension) Drain(now, remember bool) error {
 	} else {
 		e.logger.Info("Drain ended: this node takes egress IPs again")
 	}
-	e.pool.mu.Lock()
-	defer e.pool.mu.Unlock()
-	e.pool.runner.Tell(pool.Drain{Now: now})
+	runner, _ := e.pool.part()
+	runner.Tell(pool.Drain{Now: now})
 	return nil
 }
 
@@ -561,18 +562,17 @@ func (e *Extension) Pool() (pool.Status, error) {
 
 // absence returns why this node has no part in the pool.
 func (p *poolNode) absence() error {
-	self := p.config.NodeName
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	known, selected, starting := len(p.wanted) == len(cluster.Families), p.nodes[p.config.NodeName], p.starting
+	p.mu.Unlock()
 	switch {
-	case len(p.wanted) < len(cluster.Families):
+	case !known:
 		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.missing(), ", "))
-	case !p.nodes[self]:
+	case !selected:
 		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.config.Pool.Nodes)
-	case p.starting:
+	case starting:
 		return errors.New("this node's part in the pool is starting; try again in a moment")
-	}
-	if !p.hasKey() {
+	case !p.hasKey():
 		return p.errNoKey()
 	}
 	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP that counts for %s, in which the nodes reach each other", p.steerer.outer)

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"net/netip"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,6 +59,41 @@ func (p poolTest) label(name string, in bool) {
 		n.Labels = map[string]string{"pool": "yes"}
 	}
 	p.poolNode.setNode(n)
+}
+
+// TestSteerer_DecidesWhileAPlanIsMade: what is decided about addresses, and said to other nodes, waits neither for the objects nor for what
+// the pool is told of them.
+func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
+	p := newPoolTest(t)
+	p.steered.synced(v1.IPv4Protocol, cluster.Families[:1])
+	member := p.steered.join(true)
+	planning := (*sync.Mutex)(reflect.ValueOf(p.steered.state).Elem().FieldByName("mu").Addr().UnsafePointer())
+	for _, held := range []*sync.Mutex{planning, &p.poolNode.mu} {
+		held.Lock()
+		defer held.Unlock()
+	}
+	decided := make(chan []pool.Action)
+	go func() {
+		var actions []pool.Action
+		for _, event := range []pool.Event{
+			pool.Pool{Nodes: []string{"node-a"}}, pool.Networks{Networks: []pool.Network{{Prefix: netip.MustParsePrefix("203.0.113.0/28"), Up: true}}},
+			pool.Wanted{Addresses: []netip.Addr{egressIP}}, pool.Tick{},
+		} {
+			actions = append(actions, member.Next(event, time.Now())...)
+			member.Wake()
+			member.State()
+		}
+		p.apply(p.announce("node-b", 1))
+		decided <- actions
+	}()
+	select {
+	case actions := <-decided:
+		if h := p.steered.node.Holder(egressIP, time.Now()); len(actions) == 0 || h.Node != "node-b" || p.steered.node.Said().Revision == 0 {
+			t.Errorf("actions %v, the address is on %q; want some, and node-b", actions, h.Node)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for a lock")
+	}
 }
 
 func TestPoolNode_EmptyPoolIsTold(t *testing.T) {

@@ -27,8 +27,8 @@ func (p *poolNode) unlock() {
 }
 
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
-func (p *poolNode) warn(wanted map[netip.Addr]bool) {
-	p.warnOf(&p.warned.networks, p.state.Inside(p.config.Pool.Networks),
+func (p *poolNode) warn(wanted map[netip.Addr]bool, inside []string) {
+	p.warnOf(&p.warned.networks, inside,
 		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
 	var unable []string
 	if status := p.runner.Status(); p.nodes[p.config.NodeName] && len(status.Members) > 0 {

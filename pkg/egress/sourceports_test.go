@@ -218,7 +218,7 @@ func TestSourcePorts_LifeOfAPod(t *testing.T) {
 		expect := func(when string, p *portsTest, want []kernel.Block) {
 			t.Helper()
 			got := p.steering(false)
-			stated, assigned := p.stated()
+			stated, assigned, _ := p.stated()
 			if !slices.Equal(got.Blocks, want) || got.Shared[egressIP] != portblocks.Shared || !slices.Equal(stated, want) || (assigned == "") != (want == nil) {
 				t.Errorf("%s: blocks %v, shared %v, stated %v and %q; want %v", when, got.Blocks, got.Shared, stated, assigned, want)
 			}
@@ -448,7 +448,7 @@ func TestSourcePorts_Off(t *testing.T) {
 	}
 	p.reconcile(t.Context())
 	p.wrote("off")
-	blocks, assigned := p.stated()
+	blocks, assigned, _ := p.stated()
 	if got := p.steering(true); got.Blocks != nil || got.Shared != nil || blocks != nil || assigned != "" || p.assignments() != nil {
 		t.Errorf("%+v, %v, %q", got, blocks, assigned)
 	}

@@ -24,12 +24,8 @@ type ownPorts struct {
 	blocks     []portblocks.Stated
 	stated     []kernel.Block
 	assigned   string
-}
-
-// podHomes are the nodes on which bound pods run, by a revision of the plan.
-type podHomes struct {
+	// revision is that of the last two, which grows each time that they are something else; 0: there was never anything.
 	revision uint64
-	names    map[netip.Addr]string
 }
 
 // blocksOf are the blocks of pods of other nodes, and what that follows from.
@@ -63,23 +59,13 @@ func (s *sourcePorts) differs() bool {
 
 // blocksOf returns the blocks of this node's pods of a family, and of others' of the egress IPs that are held. The lock must be held.
 func (s *sourcePorts) blocksOf(family v1.IPFamily, held map[netip.Addr]bool) (blocks []kernel.Block, clashes []portblocks.Clash) {
-	homes := s.homesOf(family)
+	homes := s.state.Homes(family)
 	return s.others.Of(s.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, func(node string, block kernel.Block) bool {
 		if home, known := homes[block.Pod]; known && home != node {
 			return false // its address was another pod's, or somebody lies
 		}
 		return s.keeper.Believes(node, block.EgressIP, block.Ports)
 	})
-}
-
-// homesOf returns the nodes on which bound pods of a family run. The lock must be held.
-func (s *sourcePorts) homesOf(family v1.IPFamily) map[netip.Addr]string {
-	known := s.homes[family]
-	if names, revision := s.state.Homes(family, known.revision); revision != known.revision {
-		known = podHomes{revision, names}
-		s.homes[family] = known
-	}
-	return known.names
 }
 
 // ownOf returns the blocks of this node's pods of a family. The lock must be held.
@@ -151,12 +137,16 @@ func (s *sourcePorts) own() ownPorts {
 	if s.mine.known && s.mine.generation == s.generation && s.mine.revisions == revisions {
 		return s.mine
 	}
-	s.mine = ownPorts{known: true, generation: s.generation, revisions: revisions, blocks: s.ownBlocks()}
+	before := s.mine
+	s.mine = ownPorts{known: true, generation: s.generation, revisions: revisions, blocks: s.ownBlocks(), revision: before.revision}
 	for _, one := range s.mine.blocks {
 		s.mine.stated = append(s.mine.stated, one.Block)
 	}
 	if list := s.ownAssignments(); len(list) > 0 {
 		s.mine.assigned = portblocks.FormatAssigned(list)
+	}
+	if !slices.Equal(s.mine.stated, before.stated) || s.mine.assigned != before.assigned {
+		s.mine.revision = portblocks.NextRevision(before.revision, time.Now())
 	}
 	tooMany := s.mine.assigned == portblocks.TooManyAssigned
 	if pods := len(s.pods); tooMany && !s.tooMany {
@@ -190,16 +180,16 @@ func (s *sourcePorts) ownBlocks() (list []portblocks.Stated) {
 	return list
 }
 
-// stated returns the blocks that this node says its pods to have, and what its Lease has of them: nothing if that is too much. Neither must
-// be changed.
-func (s *sourcePorts) stated() (blocks []kernel.Block, assigned string) {
+// stated returns the blocks that this node says its pods to have, what its Lease has of them, which is nothing if that is too much, and the
+// revision of both. Neither must be changed.
+func (s *sourcePorts) stated() (blocks []kernel.Block, assigned string, revision uint64) {
 	if s == nil {
-		return nil, ""
+		return nil, "", 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.own()
-	return own.stated, own.assigned
+	return own.stated, own.assigned, own.revision
 }
 
 // steer adds to the ways of an IP family which ports pods have: this node's, and others' of the egress IPs that are here or may come here.

@@ -19,7 +19,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/node"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
-	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -106,10 +105,6 @@ type steerer struct {
 	uid types.UID
 	// guarded are the IP families of which a sync has written what steers, or has tried to.
 	guarded map[v1.IPFamily]bool
-	// blocks and assigned are what they were told last of the source ports of this node's pods, in a revision; 0: never anything.
-	blocks         []kernel.Block
-	assigned       string
-	blocksRevision uint64
 	// here are this node's addresses, and balanced those that a load balancer may announce from here: this node plans the pods of all of
 	// them, of those that the pool may put here at any moment, and of those that it hands over.
 	here, balanced map[netip.Addr]bool
@@ -127,8 +122,6 @@ type steerer struct {
 	hardwareLimit int
 	// ask has the kernel tell again which ones it knows, look the pool's member look again.
 	ask, look wake.Signal
-	// homed is what was found last.
-	homed map[v1.IPFamily]homed
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -137,31 +130,30 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		return nil
 	}
 	s := &steerer{
-		config:    e.config.Ways,
-		state:     e.state,
-		outer:     outer,
-		publisher: holders.NewPublisher(leases, e.config.NodeName),
-		logger:    e.logger,
-		adjacent:  steering.Adjacent,
-		find:      steering.FindNeighbour,
-		announce:  func(addresses []netip.Addr) { e.running.Go(func() { e.announce(addresses) }) },
-		hardware:  map[netip.Addr]kernel.HardwareAddr{},
-		ask:       wake.New(),
-		look:      wake.New(),
-		changed:   func() { e.changed(true, time.Now()) },
-		wake:      e.wake,
-		known:     func() { e.known(cluster.LeasesKind) },
-		told:      map[string]holders.Reason{},
-		homed:     map[v1.IPFamily]homed{},
-		guarded:   map[v1.IPFamily]bool{},
-		failing:   map[holders.Access]error{},
-		claimed:   map[v1.IPFamily][]netip.Addr{},
-		coming:    map[netip.Addr]time.Time{},
-		seen:      map[string]holders.NodeSeen{},
-		clashes:   newClashes(),
-		ports:     e.sourcePorts,
-		node:      node.New(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
+		config:   e.config.Ways,
+		state:    e.state,
+		outer:    outer,
+		logger:   e.logger,
+		adjacent: steering.Adjacent,
+		find:     steering.FindNeighbour,
+		announce: func(addresses []netip.Addr) { e.running.Go(func() { e.announce(addresses) }) },
+		hardware: map[netip.Addr]kernel.HardwareAddr{},
+		ask:      wake.New(),
+		look:     wake.New(),
+		changed:  func() { e.changed(true, time.Now()) },
+		wake:     e.wake,
+		known:    func() { e.known(cluster.LeasesKind) },
+		told:     map[string]holders.Reason{},
+		guarded:  map[v1.IPFamily]bool{},
+		failing:  map[holders.Access]error{},
+		claimed:  map[v1.IPFamily][]netip.Addr{},
+		coming:   map[netip.Addr]time.Time{},
+		seen:     map[string]holders.NodeSeen{},
+		clashes:  newClashes(),
+		ports:    e.sourcePorts,
+		node:     node.New(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
+	s.publisher = holders.NewPublisher(leases, e.config.NodeName, s.published)
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
 		s.announcer = holders.NewAnnouncer(e.config.NodeName, port, e.keys.ring)
 		s.announcer.Failing, s.announcer.AsksBlocks = e.announcerFails, e.config.PortBlocks > 0
@@ -210,11 +202,15 @@ func (s *steerer) apply(event holders.Event) {
 	now := time.Now()
 	_, changed := s.node.Next(event, now)
 	sooner := s.wakesSooner(now)
+	var said holders.Statement
 	if changed {
-		s.publish() // other nodes need not wait for this one's rules
-		s.look.Send()
+		said = s.node.Say()
 	}
 	s.mu.Unlock()
+	if changed {
+		s.tell(said) // other nodes need not wait for this one's rules
+		s.look.Send()
+	}
 	changed = s.ports.apply(event) || changed
 	switch event := event.(type) {
 	case holders.OwnAddresses:
@@ -315,8 +311,7 @@ func (s *steerer) setNode(node *v1.Node) {
 
 // readdress tells the directory of nodes whose address counts now, or no longer, because of another object than their Node. The
 // lock must be held.
-func (s *steerer) readdress(now time.Time) {
-	judged := s.state.JudgedNodes(s.outer)
+func (s *steerer) readdress(judged *cluster.JudgedNodes, now time.Time) {
 	if judged == s.judged {
 		return // as mostly
 	}
@@ -361,31 +356,35 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	if s.note(family) { // for the other family as well
 		defer s.wake()
 	}
-	now, next := s.lockAsked(family)
-	result = s.steeringAt(family, now, next)
-	if s.announcer != nil {
-		s.announcer.SetNodes(result.Self, s.state.Primaries(s.outer))
-	}
-	s.publish()
-	s.look.Send() // time has passed
-	s.wakeAt = s.node.Directory.Wake(now)
+	m := s.lockAsked(family)
+	result, here := s.steeringAt(family, m)
+	said := s.node.Say()
+	s.wakeAt = s.node.Directory.Wake(m.now)
 	for _, until := range s.coming {
 		s.wakeAt = holders.Earlier(s.wakeAt, until)
 	}
 	wake = s.wakeAt
 	s.mu.Unlock()
+	s.look.Send() // time has passed
+	if s.announcer != nil {
+		s.announcer.SetNodes(result.Self, m.Judged[s.outer].Primary)
+	}
+	s.tell(said)
+	s.tellPorts(said)
+	s.addPods(&result, family, m, here)
 	s.findSenders(result)
 	return result, wake
 }
 
 // note takes note of what the objects say that nobody has told of, and tells whether an answer has changed.
 func (s *steerer) note(family v1.IPFamily) (differs bool) {
+	objects := s.state.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	s.readdress(now)
-	s.expectNew(family, now)
-	return s.noteClaims(now)
+	s.readdress(objects.Judged[s.outer], now)
+	s.expectNew(objects.EgressIPs[family], family, now)
+	return s.noteClaims(objects, now)
 }
 
 // steering returns which ways the packets of an IP family take now. Nothing follows from the question.
@@ -393,9 +392,11 @@ func (s *steerer) steering(family v1.IPFamily) kernel.Steering {
 	if s == nil {
 		return kernel.Steering{}
 	}
-	now, next := s.lockAsked(family)
-	defer s.mu.Unlock()
-	return s.steeringAt(family, now, next)
+	m := s.lockAsked(family)
+	result, here := s.steeringAt(family, m)
+	s.mu.Unlock()
+	s.addPods(&result, family, m, here)
+	return result
 }
 
 // arrival is how long a new egress IP may take to come to a node, and its announcement to come here: the pool asks first
@@ -403,12 +404,11 @@ func (s *steerer) steering(family v1.IPFamily) kernel.Steering {
 const arrival = 5 * time.Second
 
 // expectNew notes which egress IPs of a family are new, and which ones are not any more. The lock must be held.
-func (s *steerer) expectNew(family v1.IPFamily, now time.Time) {
+func (s *steerer) expectNew(claimed []netip.Addr, family v1.IPFamily, now time.Time) {
 	if s.state.Config.Steering.Mode != holders.Required {
 		return // no node is needed
 	}
 	maps.DeleteFunc(s.coming, func(_ netip.Addr, until time.Time) bool { return !until.After(now) })
-	claimed := s.state.EgressIPs(family)
 	for _, ip := range claimed {
 		if _, known := slices.BinarySearchFunc(s.claimed[family], ip, netip.Addr.Compare); !known {
 			s.coming[ip] = now.Add(arrival)
@@ -419,8 +419,8 @@ func (s *steerer) expectNew(family v1.IPFamily, now time.Time) {
 
 // noteClaims tells the directory which addresses are claimed, if these are others than before, and whether an answer has changed.
 // The lock must be held.
-func (s *steerer) noteClaims(now time.Time) (changed bool) {
-	claims := slices.Concat(s.state.EgressIPs(v1.IPv4Protocol), s.state.EgressIPs(v1.IPv6Protocol))
+func (s *steerer) noteClaims(objects cluster.Snapshot, now time.Time) (changed bool) {
+	claims := slices.Concat(objects.EgressIPs[v1.IPv4Protocol], objects.EgressIPs[v1.IPv6Protocol])
 	if s.claims != nil && slices.Equal(claims, s.claims) {
 		return false
 	}
@@ -433,46 +433,59 @@ func (s *steerer) noteClaims(now time.Time) (changed bool) {
 	return changed
 }
 
-// steeringAt returns which ways the packets of an IP family take. The lock must be held.
-func (s *steerer) steeringAt(family v1.IPFamily, now time.Time, next nextHops) (result kernel.Steering) {
+// steeringAt returns which ways the packets of an IP family take, but for what follows from pods, and whether other nodes may send packets
+// here. The lock must be held.
+func (s *steerer) steeringAt(family v1.IPFamily, m moment) (result kernel.Steering, here bool) {
 	self := s.state.Config.NodeName
-	result.Self = s.state.Primary(self, s.outer)
-	for name, ip := range s.nodes(family) {
+	result.Self = m.Judged[s.outer].Primary[self]
+	for name, ip := range s.nodes(family, m) {
 		if name != self && ip != result.Self { // nobody else speaks from this node's address
 			result.Nodes = append(result.Nodes, ip)
 		}
 	}
 	slices.SortFunc(result.Nodes, netip.Addr.Compare)
 	result.Nodes = slices.Compact(result.Nodes)
-	claimed := s.state.EgressIPs(family)
-	result.Ways = s.ways(claimed, now, next)
+	claimed, own := m.EgressIPs[family], s.node.Own()
+	result.Ways = s.ways(claimed, m)
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {
 		// Connections to one that this node is about to take live on only if it is prepared.
-		if s.mayCome(ip) || s.node.Holder(ip, now).State == holders.Local {
+		if s.mayCome(ip) || s.node.Holder(ip, m.now).State == holders.Local {
 			result.Held[ip] = true
 		}
+		_, has := own[ip]
+		here = here || has || s.mayCome(ip)
 	}
 	result.Senders = s.senders(result)
-	s.ports.steer(family, claimed, &result)
-	result.Homes, result.Roaming = s.homes(family, claimed), s.state.Config.Scope == placement.Cluster
-	return result
+	return result, here
+}
+
+// addPods adds to the ways of an IP family which source ports pods have, and, if other nodes may send packets here, on which nodes bound
+// pods run. The lock must not be held.
+func (s *steerer) addPods(result *kernel.Steering, family v1.IPFamily, m moment, here bool) {
+	s.ports.steer(family, m.EgressIPs[family], result)
+	result.Roaming = s.state.Config.Scope == placement.Cluster
+	if here {
+		nodes := maps.Clone(s.nodes(family, m))
+		nodes[s.state.Config.NodeName] = result.Self
+		result.Homes = s.state.HomesAt(family, nodes)
+	}
 }
 
 // nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent. The map must not be
 // changed.
-func (s *steerer) nodes(family v1.IPFamily) map[string]netip.Addr {
+func (s *steerer) nodes(family v1.IPFamily, m moment) map[string]netip.Addr {
 	if s.config.Kernel.Transport == steering.Direct {
-		return s.state.Primaries(family) // a next hop is of the packets' family
+		return m.Judged[family].Primary // a next hop is of the packets' family
 	}
-	return s.state.Primaries(s.outer)
+	return m.Judged[s.outer].Primary
 }
 
 // ways returns which ways the packets of these egress IPs, of a family, take. A refusal is final for a connection, so what has
 // a new egress IP is dropped in silence instead: its SYN comes again. The lock must be held.
-func (s *steerer) ways(egressIPs []netip.Addr, now time.Time, next nextHops) map[netip.Addr]kernel.Way {
-	ways := s.node.Ways(egressIPs, s.state.Config.Steering.Mode, now)
-	holder := s.holder(now, next)
+func (s *steerer) ways(egressIPs []netip.Addr, m moment) map[netip.Addr]kernel.Way {
+	ways := s.node.Ways(egressIPs, s.state.Config.Steering.Mode, m.now)
+	holder := s.holder(m)
 	for ip, way := range ways {
 		if _, coming := s.coming[ip]; coming && way.Kind == kernel.Prohibit {
 			ways[ip] = kernel.Way{Kind: kernel.Blackhole}
@@ -486,40 +499,6 @@ func (s *steerer) ways(egressIPs []netip.Addr, now time.Time, next nextHops) map
 		}
 	}
 	return ways
-}
-
-// homes returns the addresses of the nodes on which bound pods run; nothing if none of the egress IPs is here, or may come
-// here at any moment, for then no packets are sent here. The lock must be held.
-func (s *steerer) homes(family v1.IPFamily, egressIPs []netip.Addr) map[netip.Addr]netip.Addr {
-	own := s.node.Own()
-	if !slices.ContainsFunc(egressIPs, func(ip netip.Addr) bool { _, here := own[ip]; return here || s.mayCome(ip) }) {
-		return nil
-	}
-	nodes, self, known := maps.Clone(s.nodes(family)), s.state.Config.NodeName, s.homed[family]
-	nodes[self] = s.state.Primary(self, s.outer)
-	if !maps.Equal(nodes, known.nodes) {
-		known = homed{}
-	}
-	names, revision := s.state.Homes(family, known.revision)
-	if revision == known.revision {
-		return known.homes
-	}
-	homes := make(map[netip.Addr]netip.Addr, len(names))
-	for pod, name := range names {
-		if node := nodes[name]; node.IsValid() {
-			homes[pod] = node
-		}
-	}
-	s.homed[family] = homed{revision, nodes, homes}
-	return homes
-}
-
-// homed are the nodes on which bound pods run, and what that follows from: a revision of the plan, and the nodes'
-// addresses. There may be thousands of pods, and mostly a sync is about something else.
-type homed struct {
-	revision uint64
-	nodes    map[string]netip.Addr
-	homes    map[netip.Addr]netip.Addr
 }
 
 // senders returns the hardware addresses of the other nodes, as far as they are known. Through a tunnel they do not count. The lock must
@@ -556,20 +535,28 @@ func (s *steerer) findSenders(in kernel.Steering) {
 
 // setHardware takes the hardware address of a host. It keeps those of nodes: any host on the network can claim to be many.
 func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
-	if !s.state.IsPrimary(host) {
+	objects := s.state.Snapshot()
+	if !objects.IsPrimary(host) {
 		return
 	}
 	s.mu.Lock()
 	before, known := s.hardware[host]
 	s.hardware[host] = at
 	if len(s.hardware) > s.hardwareLimit { // some may be of nodes that are gone
-		maps.DeleteFunc(s.hardware, func(host netip.Addr, _ kernel.HardwareAddr) bool { return !s.state.IsPrimary(host) })
+		maps.DeleteFunc(s.hardware, func(host netip.Addr, _ kernel.HardwareAddr) bool { return !objects.IsPrimary(host) })
 		s.hardwareLimit = 2*len(s.hardware) + 10 // so that a thousand nodes are not looked at for each of them
 	}
 	s.mu.Unlock()
 	if !known || before != at {
 		s.changed()
 	}
+}
+
+// moment is a time, what the objects say then, and which nodes can be the next hop.
+type moment struct {
+	cluster.Snapshot
+	now  time.Time
+	next nextHops
 }
 
 // nextHops are nodes, by their names, as next hops: under this address, or why they cannot be that; empty for those that can.
@@ -580,33 +567,34 @@ type nextHop struct {
 	why     holders.Reason
 }
 
-// lockAsked takes the lock, at a time at which it is known of all nodes that have an egress IP of a family whether they can be the next
-// hop: the kernel is asked without the lock.
-func (s *steerer) lockAsked(family v1.IPFamily) (now time.Time, next nextHops) {
-	next = nextHops{}
+// lockAsked takes the lock, at a moment at which it is known of all nodes that have an egress IP of a family whether they can be the next
+// hop: the kernel is asked without the lock, and so are the objects. It comes before no other lock.
+func (s *steerer) lockAsked(family v1.IPFamily) moment {
+	m := moment{next: nextHops{}}
 	for {
+		m.Snapshot = s.state.Snapshot()
 		s.mu.Lock()
-		now = time.Now()
-		open := s.unasked(family, now, next)
+		m.now = time.Now()
+		open := s.unasked(family, m)
 		if len(open) == 0 {
-			return now, next
+			return m
 		}
 		s.mu.Unlock()
-		self, nodes := s.state.Primary(s.state.Config.NodeName, s.outer), s.state.Primaries(family)
+		self, nodes := m.Judged[s.outer].Primary[s.state.Config.NodeName], m.Judged[family].Primary
 		for _, name := range open {
-			next[name] = nextHop{nodes[name], s.unreachable(family, name, self, nodes[name])}
+			m.next[name] = nextHop{nodes[name], s.unreachable(family, name, self, nodes[name])}
 		}
 	}
 }
 
 // unasked returns the nodes that have an egress IP and are not in next; none where there is a tunnel. The lock must be held.
-func (s *steerer) unasked(family v1.IPFamily, now time.Time, next nextHops) (names []string) {
+func (s *steerer) unasked(family v1.IPFamily, m moment) (names []string) {
 	if s.config.Kernel.Transport != steering.Direct {
 		return nil
 	}
-	for _, ip := range s.state.EgressIPs(family) {
-		h := s.node.Holder(ip, now)
-		if _, asked := next[h.Node]; h.State == holders.Remote && !asked && !slices.Contains(names, h.Node) {
+	for _, ip := range m.EgressIPs[family] {
+		h := s.node.Holder(ip, m.now)
+		if _, asked := m.next[h.Node]; h.State == holders.Remote && !asked && !slices.Contains(names, h.Node) {
 			names = append(names, h.Node)
 		}
 	}
@@ -615,16 +603,16 @@ func (s *steerer) unasked(family v1.IPFamily, now time.Time, next nextHops) (nam
 
 // holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be
 // the next hop of packets of this node. The lock must be held as [steerer.lockAsked] takes it.
-func (s *steerer) holder(now time.Time, next nextHops) func(netip.Addr) holders.Holding {
+func (s *steerer) holder(m moment) func(netip.Addr) holders.Holding {
 	if s.config.Kernel.Transport != steering.Direct {
-		return func(ip netip.Addr) holders.Holding { return s.node.Holder(ip, now) }
+		return func(ip netip.Addr) holders.Holding { return s.node.Holder(ip, m.now) }
 	}
 	return func(ip netip.Addr) holders.Holding {
-		h := s.node.Holder(ip, now)
+		h := s.node.Holder(ip, m.now)
 		if h.State != holders.Remote {
 			return h
 		}
-		hop, asked := next[h.Node]
+		hop, asked := m.next[h.Node]
 		if !asked { // the address has been claimed since
 			hop.why = "it is not known yet whether the transport direct reaches the node"
 		}
@@ -692,7 +680,7 @@ func SteeringFor(family v1.IPFamily, config Config, objects cluster.Objects) (re
 func steererFor(config Ways, s *cluster.State, outer v1.IPFamily) *steerer {
 	return &steerer{
 		config: config, state: s, outer: outer, logger: klog.Background(), adjacent: steering.Adjacent,
-		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{}, homed: map[v1.IPFamily]homed{},
+		find: func(netip.Addr, netip.Addr) error { return nil }, told: map[string]holders.Reason{},
 		node: node.New(holders.Config{NodeName: s.Config.NodeName, Outer: kernel.Family(outer)}),
 	}
 }
@@ -704,38 +692,54 @@ func (s *steerer) synced(family v1.IPFamily, served []v1.IPFamily) {
 	if s == nil {
 		return
 	}
+	said := s.speak(family, served)
+	s.tell(said)
+	s.tellPorts(said)
+}
+
+// speak returns what other nodes are told from now on if they were told nothing before; zero otherwise, or as long as a family that is
+// served has had no sync.
+func (s *steerer) speak(family v1.IPFamily, served []v1.IPFamily) (said holders.Statement) {
+	objects := s.state.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.guarded[family] = true
-	if !slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) && s.node.Speak() {
-		s.noteClaims(time.Now())
-		s.publish()
+	if slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) || !s.node.Speak() {
+		return holders.Statement{}
+	}
+	s.noteClaims(objects, time.Now())
+	return s.node.Say()
+}
+
+// tell tells other nodes which egress IPs are here: directly, and by this node's Lease. Nothing is told if the statement's revision is 0.
+func (s *steerer) tell(said holders.Statement) {
+	if said.Revision == 0 {
+		return
+	}
+	if s.announcer != nil {
+		s.announcer.SetAnnounced(said)
+	}
+	s.publisher.Changed()
+}
+
+// tellPorts tells other nodes directly which source ports this node's pods have, if they are told which egress IPs are here.
+func (s *steerer) tellPorts(said holders.Statement) {
+	if said.Revision == 0 || s.announcer == nil {
+		return
+	}
+	if blocks, _, revision := s.ports.stated(); revision > 0 {
+		s.announcer.SetAssigned(revision, blocks)
 	}
 }
 
-// publish has other nodes told which egress IPs are here, if they may be. The lock must be held.
-func (s *steerer) publish() {
-	statement := s.node.Say()
-	if statement.Revision == 0 {
-		return
+// published is what this node's Lease is to say.
+func (s *steerer) published() holders.Published {
+	s.mu.Lock()
+	p := holders.Published{Statement: s.node.Said(), NodeUID: s.uid}
+	s.mu.Unlock()
+	if p.Revision > 0 {
+		p.Choices = s.state.PublishedChoices()
+		_, p.Assigned, p.AssignedRevision = s.ports.stated()
 	}
-	s.publishPorts(time.Now())
-	s.publisher.SetPublished(statement, s.state.PublishedChoices(), s.uid)
-	if s.announcer != nil {
-		s.announcer.SetAnnounced(statement)
-	}
-}
-
-// publishPorts has other nodes told which source ports this node's pods have, if that is something else than they were told last. The lock
-// must be held.
-func (s *steerer) publishPorts(now time.Time) {
-	blocks, assigned := s.ports.stated()
-	if slices.Equal(blocks, s.blocks) && assigned == s.assigned {
-		return
-	}
-	s.blocks, s.assigned, s.blocksRevision = blocks, assigned, portblocks.NextRevision(s.blocksRevision, now)
-	s.publisher.SetAssigned(assigned, s.blocksRevision)
-	if s.announcer != nil {
-		s.announcer.SetAssigned(s.blocksRevision, blocks)
-	}
+	return p
 }

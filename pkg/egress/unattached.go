@@ -19,7 +19,7 @@ func (s *sourcePorts) unattached() (pods []attachments.Attachment) {
 	}
 	var addrs []netip.Addr
 	for _, family := range cluster.Families {
-		for addr, home := range s.homesOf(family) {
+		for addr, home := range s.state.Homes(family) {
 			if home == s.node {
 				addrs = append(addrs, addr)
 			}

@@ -74,7 +74,7 @@ func TestUnattached_Shares(t *testing.T) {
 		p.shows("no pod", 0)
 		p.slice("10.128.0.8@node-a", "10.128.0.9@node-a", "10.129.0.9@node-b", "10.129.0.8")
 		p.shows("no plugin", 2, pluginless("10.128.0.8"), pluginless("10.128.0.9"))
-		if _, assigned := p.stated(); assigned != "" {
+		if _, assigned, _ := p.stated(); assigned != "" {
 			t.Errorf("the Lease has %s", assigned)
 		}
 		p.claims()

@@ -154,17 +154,43 @@ type JudgedNodes struct {
 }
 
 // IsPrimary tells whether an address is a node's primary one.
-func (s *State) IsPrimary(ip netip.Addr) bool { return s.JudgedNodes(FamilyOf(ip)).Oldest[ip] != "" }
+func (s *State) IsPrimary(ip netip.Addr) bool { return s.Snapshot().IsPrimary(ip) }
 
 // JudgedNodes returns what the plan makes of the addresses that Nodes tell. It must not be changed, and is the same until they change.
 func (s *State) JudgedNodes(family v1.IPFamily) *JudgedNodes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.judgedNodes(family)
+}
+
+// judgedNodes is JudgedNodes with the lock held.
+func (s *State) judgedNodes(family v1.IPFamily) *JudgedNodes {
 	if s.judged[family] == nil {
 		primary, oldest, faults := plan.PrimaryAddresses(s.surroundings(family))
 		s.judged[family] = &JudgedNodes{primary, oldest, faults}
 	}
 	return s.judged[family]
+}
+
+// Snapshot is what the objects say at a moment, for who has to know it while it holds a lock of its own. It must not be changed.
+type Snapshot struct {
+	Judged map[v1.IPFamily]*JudgedNodes
+	// EgressIPs are those of [State.EgressIPs].
+	EgressIPs map[v1.IPFamily][]netip.Addr
+}
+
+// IsPrimary is that of the State.
+func (s Snapshot) IsPrimary(ip netip.Addr) bool { return s.Judged[FamilyOf(ip)].Oldest[ip] != "" }
+
+// Snapshot returns that of this moment. It costs little if nothing has changed.
+func (s *State) Snapshot() Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := Snapshot{map[v1.IPFamily]*JudgedNodes{}, map[v1.IPFamily][]netip.Addr{}}
+	for _, family := range Families {
+		now.Judged[family], now.EgressIPs[family] = s.judgedNodes(family), s.egressIPs(family)
+	}
+	return now
 }
 
 // ZonesOf returns those of nodes, as far as they are known.

@@ -209,6 +209,11 @@ type claimedIPs struct {
 func (s *State) EgressIPs(family v1.IPFamily) []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.egressIPs(family)
+}
+
+// egressIPs is EgressIPs with the lock held.
+func (s *State) egressIPs(family v1.IPFamily) []netip.Addr {
 	c := s.claimed[family]
 	if c.sorted == nil {
 		c.sorted = slices.SortedFunc(maps.Keys(c.claims), netip.Addr.Compare)

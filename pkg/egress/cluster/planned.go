@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"net/netip"
 	"time"
 
@@ -90,15 +91,46 @@ func (p Planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
 	return result
 }
 
-// Homes returns the names of the nodes on which bound pods run, unless they are those of this revision of the plan, and
-// which one they are of.
-func (s *State) Homes(family v1.IPFamily, known uint64) (homes map[netip.Addr]string, revision uint64) {
+// homes are the nodes on which bound pods run, of a revision of the plan: their names, and where these nodes are. There may be thousands of
+// pods, and mostly a sync is about something else.
+type homes struct {
+	revision  uint64
+	names     map[netip.Addr]string
+	nodes     map[string]netip.Addr
+	addresses map[netip.Addr]netip.Addr
+}
+
+// Homes returns the names of the nodes on which bound pods of a family run. The map must not be changed.
+func (s *State) Homes(family v1.IPFamily) map[netip.Addr]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if revision = s.planners[family].Revision(); revision != known {
-		homes = s.planners[family].Homes()
+	return s.homesOf(family).names
+}
+
+// HomesAt returns the addresses that nodes has of the nodes on which bound pods of a family run. The map must not be changed.
+func (s *State) HomesAt(family v1.IPFamily, nodes map[string]netip.Addr) map[netip.Addr]netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.homesOf(family)
+	if h.addresses != nil && maps.Equal(h.nodes, nodes) {
+		return h.addresses
 	}
-	return homes, revision
+	h.nodes, h.addresses = maps.Clone(nodes), make(map[netip.Addr]netip.Addr, len(h.names))
+	for pod, name := range h.names {
+		if node := nodes[name]; node.IsValid() {
+			h.addresses[pod] = node
+		}
+	}
+	return h.addresses
+}
+
+// homesOf returns those of a family. The lock must be held.
+func (s *State) homesOf(family v1.IPFamily) *homes {
+	planner := s.planners[family]
+	if s.homes[family] == nil || s.homes[family].revision != planner.Revision() {
+		s.homes[family] = &homes{revision: planner.Revision(), names: planner.Homes()}
+	}
+	return s.homes[family]
 }
 
 // PodOf returns the pod at an address to which a Service gives an egress IP; zero if nothing names it.

@@ -53,6 +53,7 @@ type State struct {
 	choices choices
 
 	planners map[v1.IPFamily]*plan.Planner
+	homes    map[v1.IPFamily]*homes
 	// moved are the families whose planners have to be told their surroundings.
 	moved map[v1.IPFamily]bool
 }
@@ -76,6 +77,7 @@ func New(config Config) *State {
 		placement:   placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
 		claimed:     map[v1.IPFamily]*claimedIPs{},
 		planners:    map[v1.IPFamily]*plan.Planner{},
+		homes:       map[v1.IPFamily]*homes{},
 		moved:       map[v1.IPFamily]bool{},
 		choices:     newChoices(),
 	}

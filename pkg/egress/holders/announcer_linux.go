@@ -131,13 +131,23 @@ func random() uint64 {
 	return max(binary.NativeEndian.Uint64(bytes[:]), 1)
 }
 
-// SetAnnounced says what to announce. The Statement must not be changed any more. It does not wait.
-func (a *Announcer) SetAnnounced(s Statement) { a.change(func() { a.said = s }) }
+// SetAnnounced says what to announce, unless a newer statement was said. It must not be changed any more. It does not wait.
+func (a *Announcer) SetAnnounced(s Statement) {
+	a.change(func() {
+		if s.Revision >= a.said.Revision {
+			a.said = s
+		}
+	})
+}
 
-// SetAssigned says which source ports this node's pods have; the revision grows each time that this is something else. The list must not
-// be changed any more. It does not wait.
+// SetAssigned says which source ports this node's pods have, unless something newer was said; the revision grows each time that this is
+// something else. The list must not be changed any more. It does not wait.
 func (a *Announcer) SetAssigned(revision uint64, blocks []kernel.Block) {
-	a.change(func() { a.revision, a.blocks = revision, blocks })
+	a.change(func() {
+		if revision >= a.revision {
+			a.revision, a.blocks = revision, blocks
+		}
+	})
 }
 
 // SetNodes says which addresses this node and the others have, to send from and to. The map must not be changed any

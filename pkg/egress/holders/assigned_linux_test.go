@@ -127,7 +127,7 @@ func TestDatagram_WrongBlocks(t *testing.T) {
 func TestPublisher_Assigned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t)
-		p := NewPublisher(s.leases(), me)
+		p := newPublishing(s.leases(), me)
 		go p.Run(s.ctx)
 		leases, claims := s.leases(), []string{}
 		leases.Claims = func(lease *coordinationv1.Lease, deleted bool) {
@@ -145,8 +145,7 @@ func TestPublisher_Assigned(t *testing.T) {
 			return portblocks.FormatAssigned(list)
 		}
 		publish := func(revision uint64, pods int) {
-			p.SetAssigned(text(pods), revision)
-			p.SetPublished(Statement{Revision: 1}, nil, "uid-1")
+			p.set(Published{Statement: Statement{Revision: 1}, NodeUID: "uid-1", Assigned: text(pods), AssignedRevision: revision})
 		}
 		publish(1, 1)
 		s.made("a pod", "patch", "create")
@@ -165,8 +164,7 @@ func TestPublisher_Assigned(t *testing.T) {
 		if last.Node != me || last.Revision != 21 || last.Source != Lease || !slices.Equal(last.Blocks, someBlocks(21)) {
 			t.Errorf("told %+v", last)
 		}
-		p.SetAssigned("", 22)
-		p.SetPublished(Statement{Revision: 1}, nil, "uid-1")
+		p.set(Published{Statement: Statement{Revision: 1}, NodeUID: "uid-1"})
 		time.Sleep(assignedPause)
 		s.made("none", "patch")
 		if text, given := s.lease().Annotations[portblocks.AssignedAnnotation]; given {

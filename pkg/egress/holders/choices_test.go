@@ -54,7 +54,7 @@ func TestChoosing_Errors(t *testing.T) {
 func TestWatch_TellsChoices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		chosen := map[string]map[netip.Addr]netip.Addr{"shop/web": {addr("10.128.0.11"): ips[0]}}
-		a := announcement{node: "node-a", choices: chosen}
+		a := announcement{node: "node-a", Published: Published{Choices: chosen}}
 		s := newAPIServer(t, a.lease("origin-node", start))
 		var l told
 		go s.leases().Watch(s.ctx, l.tell)
@@ -98,17 +98,17 @@ func TestWatch_TellsChoices(t *testing.T) {
 func TestPublisher_PublishesChoices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t)
-		p := NewPublisher(s.leases(), me)
+		p := newPublishing(s.leases(), me)
 		go p.Run(s.ctx)
 		p.Rewrite()
 		s.made("nothing said, and the Lease is deleted")
 		chosen := map[string]map[netip.Addr]netip.Addr{"shop/web": {addr("10.128.0.11"): ips[0]}}
-		p.SetPublished(Statement{Revision: 1}, chosen, "uid-1")
+		p.set(Published{Statement: Statement{Revision: 1}, Choices: chosen, NodeUID: "uid-1"})
 		s.made("a choice", "patch", "create")
 		if got, err := Choosing(s.lease()); err != nil || !cmp.Equal(chosen, got, compare) {
 			t.Errorf("the Lease says %v, %v", got, err)
 		}
-		p.SetPublished(Statement{Revision: 1}, map[string]map[netip.Addr]netip.Addr{"shop/web": {addr("10.128.0.11"): ips[0]}}, "uid-1")
+		p.set(Published{Statement: Statement{Revision: 1}, Choices: map[string]map[netip.Addr]netip.Addr{"shop/web": {addr("10.128.0.11"): ips[0]}}, NodeUID: "uid-1"})
 		s.made("the same again")
 		time.Sleep(time.Minute)
 		s.made("nothing to renew")
@@ -118,7 +118,7 @@ func TestPublisher_PublishesChoices(t *testing.T) {
 		s.wrote()
 		p.Rewrite()
 		s.made("it is deleted", "patch", "create")
-		p.SetPublished(Statement{Revision: 1}, nil, "uid-1")
+		p.set(Published{Statement: Statement{Revision: 1}, NodeUID: "uid-1"})
 		s.made("no choice any more", "patch")
 		if text, given := s.lease().Annotations[ChoicesAnnotation]; given {
 			t.Errorf("%q is left", text)

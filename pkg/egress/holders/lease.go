@@ -13,7 +13,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
@@ -133,20 +132,14 @@ func readMember(m member) (ip netip.Addr, epoch uint64, err error) {
 // announcement is what a node says in its Lease.
 type announcement struct {
 	node string
-	// uid is that of its Node; empty if it is not known.
-	uid types.UID
-	Statement
-	// choices are those of [Chosen].
-	choices map[string]map[netip.Addr]netip.Addr
-	// configuration is that of [Leases], assigned that of SetAssigned.
+	Published
+	// configuration is that of [Leases].
 	configuration string
-	assigned      assigned
 }
 
-// assigned are the source ports of a node's pods, as [portblocks.AssignedAnnotation] has them, in a revision.
-type assigned struct {
-	text     string
-	revision uint64
+// isLike tells whether two announcements say the same but for source ports.
+func (a announcement) isLike(b announcement) bool {
+	return a.NodeUID == b.NodeUID && a.Revision == b.Revision && maps.Equal(a.Addresses, b.Addresses) && maps.EqualFunc(a.Choices, b.Choices, maps.Equal)
 }
 
 // lease returns the Lease, renewed at a time. Only a new Lease gets an owner: clusters that protect this
@@ -161,8 +154,8 @@ func (a announcement) lease(namespace string, now time.Time) *coordinationv1.Lea
 			RenewTime:            ptr.To(metav1.NewMicroTime(now)),
 		},
 	}
-	if a.uid != "" {
-		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.SchemeGroupVersion.String(), Kind: "Node", Name: a.node, UID: a.uid}}
+	if a.NodeUID != "" {
+		lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: v1.SchemeGroupVersion.String(), Kind: "Node", Name: a.node, UID: a.NodeUID}}
 	}
 	return lease
 }
@@ -187,13 +180,13 @@ func (a announcement) annotations() map[string]string {
 	}
 	text, _ := json.Marshal(entries) // addresses and numbers have a form in JSON
 	annotations := map[string]string{Annotation: string(text), RevisionAnnotation: strconv.FormatUint(a.Revision, 10)}
-	if len(a.choices) > 0 {
-		text, _ := json.Marshal(a.choices)
+	if len(a.Choices) > 0 {
+		text, _ := json.Marshal(a.Choices)
 		annotations[ChoicesAnnotation] = string(text)
 	}
-	if a.assigned.text != "" {
-		annotations[portblocks.AssignedAnnotation] = a.assigned.text
-		annotations[portblocks.AssignedRevisionAnnotation] = strconv.FormatUint(a.assigned.revision, 10)
+	if a.Assigned != "" {
+		annotations[portblocks.AssignedAnnotation] = a.Assigned
+		annotations[portblocks.AssignedRevisionAnnotation] = strconv.FormatUint(a.AssignedRevision, 10)
 	}
 	if a.configuration != "" {
 		annotations[ConfigurationAnnotation] = a.configuration

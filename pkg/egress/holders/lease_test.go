@@ -100,7 +100,7 @@ func TestReadLease_WithoutAnnotation(t *testing.T) {
 func TestReadLease_ReadsWhatIsWritten(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 4))
 	for range 200 {
-		a := announcement{node: "node-a", Statement: Statement{Addresses: map[netip.Addr]uint64{}, Revision: r.Uint64N(maxRevision)}}
+		a := announcement{node: "node-a", Published: Published{Statement: Statement{Addresses: map[netip.Addr]uint64{}, Revision: r.Uint64N(maxRevision)}}}
 		for range r.IntN(5) {
 			bytes := [16]byte{0: 0x20, 15: byte(r.IntN(9))}
 			a.Addresses[netip.AddrFrom16(bytes)] = 1 + r.Uint64N(MaxEpoch)
@@ -110,7 +110,7 @@ func TestReadLease_ReadsWhatIsWritten(t *testing.T) {
 		if diff := cmp.Diff(a.Statement, got, compare); diff != "" || err != nil {
 			t.Fatalf("%v (-want +got):\n%s", err, diff)
 		}
-		b := announcement{node: "node-a", Statement: Statement{maps.Clone(a.Addresses), a.Revision}}
+		b := announcement{node: "node-a", Published: Published{Statement: Statement{maps.Clone(a.Addresses), a.Revision}}}
 		if !maps.Equal(a.annotations(), b.annotations()) {
 			t.Fatalf("%s is written as %s as well", a.annotations(), b.annotations())
 		}

@@ -3,9 +3,8 @@ package holders
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,110 +30,102 @@ const (
 // retries are how long after a failed write comes the next one, up to a renewal.
 var retries = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: renewalJitter, Steps: 10, Cap: renewal}
 
+// Published is what a node says in its Lease. None of it must be changed any more.
+type Published struct {
+	// Statement says which addresses are announced; nothing is written as long as its revision is 0.
+	Statement
+	// Choices are what this node has chosen for its pods.
+	Choices map[string]map[netip.Addr]netip.Addr
+	// NodeUID is that of its Node; empty if it is not known.
+	NodeUID types.UID
+	// Assigned says which source ports its pods have, as [portblocks.AssignedAnnotation] has it, empty for nothing, in a revision.
+	Assigned         string
+	AssignedRevision uint64
+}
+
 // Publisher announces this node's addresses in its Lease, and what it has chosen for its pods, also which source ports: at once when that changes, and again every
 // so often as long as there are addresses. A node that never has anything to say has no Lease, and a Lease without addresses is
 // not renewed. At the end of the process the Lease stays: a restart moves nothing.
 type Publisher struct {
 	leases Leases
 	node   string
-	// wake says that there is another announcement.
+	// ask returns what is to be announced now.
+	ask     func() Published
 	wake    wake.Signal
+	rewrite atomic.Bool
 	retry   wait.Backoff
 	trouble failure.Streak
-
-	mu     sync.Mutex
-	wanted *announcement // nil as long as nobody has said anything
-	// assigned is what SetAssigned was told, wroteAt when the last write began, and later wakes for what waits for its pause; nil if
-	// nothing does.
-	assigned assigned
-	wroteAt  time.Time
-	later    *time.Timer
+	// tried is what was written last, or was to be, wroteAt when that began, and next when it is due again; zero for never. These are of
+	// the goroutine of Run.
+	tried         *announcement
+	wroteAt, next time.Time
 }
 
-// NewPublisher returns the Publisher of a node.
-func NewPublisher(leases Leases, nodeName string) *Publisher {
-	return &Publisher{leases: leases, node: nodeName, wake: wake.New(), retry: retries}
+// NewPublisher returns the Publisher of a node that asks what is to be announced. Run asks it, and no other goroutine.
+func NewPublisher(leases Leases, nodeName string, ask func() Published) *Publisher {
+	return &Publisher{leases: leases, node: nodeName, ask: ask, wake: wake.New(), retry: retries}
 }
 
-// SetPublished says what to announce, what this node has chosen for its pods, and the UID of its Node; empty if it is not known. None of
-// it must be changed any more. Nothing is written before the first call. It does not wait.
-func (p *Publisher) SetPublished(statement Statement, choices map[string]map[netip.Addr]netip.Addr, nodeUID types.UID) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	before := p.wanted
-	same := before != nil && before.uid == nodeUID && maps.Equal(before.Addresses, statement.Addresses) && maps.EqualFunc(before.choices, choices, maps.Equal)
-	if same && before.Revision == statement.Revision && before.assigned.text == p.assigned.text {
-		return
-	}
-	p.wanted = &announcement{p.node, nodeUID, statement, choices, p.leases.Configuration, p.assigned}
-	if same && before.Revision == statement.Revision {
-		p.wakeLater()
-		return
-	}
-	p.wake.Send()
-}
+// Changed says that something else may be to be announced. It does not wait.
+func (p *Publisher) Changed() { p.wake.Send() }
 
-// SetAssigned says which source ports this node's pods have, as [portblocks.AssignedAnnotation] has it, empty for nothing, and the revision
-// of that. It is announced with the next SetPublished.
-func (p *Publisher) SetAssigned(text string, revision uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.assigned = assigned{text, revision}
-}
-
-// wakeLater wakes after a pause. The lock must be held.
-func (p *Publisher) wakeLater() {
-	pause := time.Until(p.wroteAt.Add(assignedPause))
-	switch {
-	case p.later != nil: // it comes
-	case pause <= 0:
-		p.wake.Send()
-	default:
-		p.later = time.AfterFunc(pause, func() {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.later = nil
-			p.wake.Send()
-		})
-	}
-}
-
-// Rewrite has the Lease written again: somebody else has deleted or changed it.
+// Rewrite has the Lease written again: somebody else has deleted or changed it. It does not wait.
 func (p *Publisher) Rewrite() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.wanted != nil {
-		p.wake.Send()
-	}
+	p.rewrite.Store(true)
+	p.wake.Send()
 }
 
 // Run announces until ctx ends. Failures are logged and tried again.
 func (p *Publisher) Run(ctx context.Context) {
-	again := time.NewTimer(0)
-	again.Stop()
-	defer again.Stop()
+	due := time.NewTimer(0)
+	due.Stop()
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.wake:
-		case <-again.C:
+		case <-due.C:
 		}
-		if after := p.round(ctx); after > 0 {
-			again.Reset(after)
-		} else {
-			again.Stop()
+		due.Stop()
+		if at := p.round(ctx); !at.IsZero() {
+			due.Reset(time.Until(at))
 		}
 	}
 }
 
-// round writes the Lease, and returns after how long to do so again; 0 for never.
-func (p *Publisher) round(ctx context.Context) (after time.Duration) {
+// round writes the Lease if that is due, and returns when it is due next; zero for never.
+func (p *Publisher) round(ctx context.Context) (next time.Time) {
+	published := p.ask()
+	if published.Revision == 0 {
+		return time.Time{}
+	}
+	wanted := announcement{p.node, published, p.leases.Configuration}
+	now := time.Now()
+	if due := p.dueAt(wanted, now); due.IsZero() || due.After(now) {
+		return due
+	}
+	p.tried, p.wroteAt, p.next = &wanted, now, time.Time{}
+	if after := p.try(ctx, wanted); after > 0 {
+		p.next = time.Now().Add(after)
+	}
+	return p.next
+}
+
+// dueAt returns when the Lease is to say this; zero for never.
+func (p *Publisher) dueAt(wanted announcement, now time.Time) time.Time {
+	switch {
+	case p.rewrite.Swap(false), p.tried == nil, !wanted.isLike(*p.tried):
+		return now
+	case wanted.Assigned != p.tried.Assigned:
+		return Earlier(p.next, p.wroteAt.Add(assignedPause))
+	}
+	return p.next
+}
+
+// try writes the Lease, and returns after how long to do so again; 0 for never.
+func (p *Publisher) try(ctx context.Context, wanted announcement) (after time.Duration) {
 	logger := klog.FromContext(ctx)
-	p.mu.Lock()
-	wanted := *p.wanted
-	p.wroteAt = time.Now()
-	p.mu.Unlock()
 	if err := p.write(ctx, wanted); err != nil {
 		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.Changes(reasonOf(err)) {
 			p.leases.failing(Writing, err)
@@ -166,7 +157,7 @@ func (p *Publisher) write(ctx context.Context, wanted announcement) error {
 		return err
 	}
 	_, err = leases.Patch(ctx, p.node, types.MergePatchType, patch, metav1.PatchOptions{})
-	if apierrors.IsNotFound(err) && len(wanted.Addresses)+len(wanted.choices)+len(wanted.assigned.text) == 0 {
+	if apierrors.IsNotFound(err) && len(wanted.Addresses)+len(wanted.Choices)+len(wanted.Assigned) == 0 {
 		return nil
 	}
 	if apierrors.IsNotFound(err) {
@@ -193,7 +184,7 @@ func (l Leases) Withdraw(ctx context.Context, node string) error {
 		if text := lease.Annotations[Annotation]; lease.Name != node || (text == "" || text == "{}") && lease.Annotations[ChoicesAnnotation] == "" && lease.Annotations[portblocks.AssignedAnnotation] == "" {
 			continue
 		}
-		patch, err := announcement{node: node, Statement: Statement{Revision: nextRevision(0, said.Revision)}}.patch(time.Now())
+		patch, err := announcement{node: node, Published: Published{Statement: Statement{Revision: nextRevision(0, said.Revision)}}}.patch(time.Now())
 		if err != nil {
 			return err
 		}

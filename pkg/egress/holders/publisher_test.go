@@ -110,16 +110,40 @@ func (s *apiServer) made(when string, want ...string) {
 	}
 }
 
+// publishing is a Publisher that announces what it was told last.
+type publishing struct {
+	*Publisher
+	mu  sync.Mutex
+	now Published
+}
+
+func newPublishing(leases Leases, nodeName string) *publishing {
+	p := &publishing{}
+	p.Publisher = NewPublisher(leases, nodeName, func() Published {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.now
+	})
+	return p
+}
+
+func (p *publishing) set(now Published) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now = now
+	p.Changed()
+}
+
 // TestPublisher_PublishesTheConfiguration: and it is gone when the node steers no more.
 func TestPublisher_PublishesTheConfiguration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t)
 		leases := s.leases()
 		leases.Configuration = `{"cluster-cidr":["10.128.0.0/14"]}`
-		p := NewPublisher(leases, me)
+		p := newPublishing(leases, me)
 		go p.Run(s.ctx)
 		for revision := range uint64(2) { // it is made, and patched
-			p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, revision}, nil, "uid-1")
+			p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, revision + 1}, NodeUID: "uid-1"})
 			synctest.Wait()
 			if got := s.lease().Annotations[ConfigurationAnnotation]; got != leases.Configuration {
 				t.Errorf("publishes %q, want %q", got, leases.Configuration)
@@ -137,14 +161,14 @@ func TestPublisher_PublishesTheConfiguration(t *testing.T) {
 func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t)
-		p := NewPublisher(s.leases(), me)
+		p := newPublishing(s.leases(), me)
 		go p.Run(s.ctx)
 		s.made("nothing said")
-		p.SetPublished(Statement{}, nil, "uid-1")
+		p.set(Published{Statement: Statement{Revision: 1}, NodeUID: "uid-1"})
 		s.made("nothing to announce", "patch")
 		time.Sleep(time.Minute)
 		s.made("nor a minute later")
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "uid-1")
+		p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, NodeUID: "uid-1"})
 		s.made("an address", "patch", "create")
 		began := time.Now()
 		want := &coordinationv1.Lease{
@@ -157,7 +181,7 @@ func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 		if diff := cmp.Diff(want, s.lease(), cmpopts.IgnoreTypes(metav1.TypeMeta{}, []metav1.ManagedFieldsEntry{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "uid-1")
+		p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, NodeUID: "uid-1"})
 		s.made("the same again")
 		time.Sleep(101 * time.Second)
 		if renewals := len(s.wrote()); renewals < 10 || renewals > 11 {
@@ -166,9 +190,9 @@ func TestPublisher_WritesWhatIsNeeded(t *testing.T) {
 		if renewed := s.lease().Spec.RenewTime.Time; !renewed.After(began.Add(90 * time.Second)) {
 			t.Errorf("the Lease was renewed at %s, want a time of the last renewal", renewed)
 		}
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3, ips[2]: 1}, 5}, nil, "uid-1")
+		p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3, ips[2]: 1}, 5}, NodeUID: "uid-1"})
 		s.made("another address", "patch")
-		p.SetPublished(Statement{map[netip.Addr]uint64{}, 5}, nil, "uid-1")
+		p.set(Published{Statement: Statement{map[netip.Addr]uint64{}, 5}, NodeUID: "uid-1"})
 		s.made("no address any more", "patch")
 		if got := s.lease().Annotations[Annotation]; got != "{}" {
 			t.Errorf("the Lease announces %s, want {}", got)
@@ -185,9 +209,9 @@ func TestPublisher_TakesOverALease(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "origin-node", Name: me, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{Annotation: `{"203.0.113.99":{"epoch":1}}`, "c": "d"}},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &other},
 		})
-		p := NewPublisher(s.leases(), me)
+		p := newPublishing(s.leases(), me)
 		go p.Run(s.ctx)
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "uid-1")
+		p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, NodeUID: "uid-1"})
 		s.made("there is a Lease", "patch")
 		lease := s.lease()
 		want := map[string]string{Annotation: `{"203.0.113.10":{"epoch":3}}`, RevisionAnnotation: "5", "c": "d"}
@@ -212,9 +236,9 @@ func TestPublisher_RetriesAndSaysSoOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newAPIServer(t)
 				s.refuse(test.err)
-				p := NewPublisher(s.leases(), me)
+				p := newPublishing(s.leases(), me)
 				go p.Run(s.ctx)
-				p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "")
+				p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}})
 				time.Sleep(time.Minute)
 				attempts := len(slices.DeleteFunc(s.wrote(), func(verb string) bool { return verb == "create" }))
 				if attempts < 8 || attempts > 14 {
@@ -234,7 +258,7 @@ func TestPublisher_RetriesAndSaysSoOnce(t *testing.T) {
 				}
 				s.wrote()
 				s.refuse(test.err)
-				p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 3}, 5}, nil, "")
+				p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[1]: 3}, 5}})
 				time.Sleep(retries.Duration * 3 / 2)
 				if attempts := slices.DeleteFunc(s.wrote(), func(verb string) bool { return verb == "create" }); len(attempts) != 2 {
 					t.Errorf("%d attempts soon after the next failure, want 2", len(attempts))
@@ -252,20 +276,20 @@ func TestPublisher_ChangeDoesNotWaitForARetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t)
 		s.refuse(apierrors.NewServiceUnavailable("starting"))
-		p := NewPublisher(s.leases(), me)
+		p := newPublishing(s.leases(), me)
 		go p.Run(s.ctx)
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, nil, "")
+		p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}})
 		time.Sleep(time.Minute)
 		s.refuse(nil)
 		s.wrote()
-		p.SetPublished(Statement{map[netip.Addr]uint64{ips[1]: 1}, 5}, nil, "")
+		p.set(Published{Statement: Statement{map[netip.Addr]uint64{ips[1]: 1}, 5}})
 		s.made("at once", "patch", "create")
 	})
 }
 
 func TestWithdraw_Leases(t *testing.T) {
 	lease := func(node string, addresses map[netip.Addr]uint64) *coordinationv1.Lease {
-		return announcement{node: node, Statement: Statement{addresses, 5}}.lease("origin-node", start)
+		return announcement{node: node, Published: Published{Statement: Statement{addresses, 5}}}.lease("origin-node", start)
 	}
 	one := map[netip.Addr]uint64{ips[0]: 3}
 	for name, test := range map[string]struct {
@@ -278,7 +302,7 @@ func TestWithdraw_Leases(t *testing.T) {
 		"withdrawn already":  {[]runtime.Object{lease(me, nil)}, nil, 0},
 		"one with addresses": {[]runtime.Object{lease(me, one), lease("node-a", one)}, []string{"patch"}, 6},
 		"a revision that no node gets to": {[]runtime.Object{
-			announcement{node: me, Statement: Statement{one, maxRevision}}.lease("origin-node", start), lease("node-a", one)}, []string{"patch"}, 1},
+			announcement{node: me, Published: Published{Statement: Statement{one, maxRevision}}}.lease("origin-node", start), lease("node-a", one)}, []string{"patch"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func (l *told) tells(t *testing.T, when string, want ...Event) {
 func TestWatch_TellsWhatBecomesOfLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		renewed := time.Now().Add(-time.Hour)
-		a := announcement{node: "node-a", Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}}
+		a := announcement{node: "node-a", Published: Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}}}
 		s := newAPIServer(t, a.lease("origin-node", renewed), a.lease("elsewhere", renewed))
 		var l told
 		go s.leases().Watch(s.ctx, l.tell)
@@ -132,7 +132,7 @@ func TestWatch_SaysOnceThatItIsForbidden(t *testing.T) {
 }
 
 func TestStripLease_LeavesWhatIsRead(t *testing.T) {
-	lease := (announcement{node: "node-a", uid: "uid-1", Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}}).lease("origin-node", start)
+	lease := (announcement{node: "node-a", Published: Published{Statement: Statement{map[netip.Addr]uint64{ips[0]: 3}, 5}, NodeUID: "uid-1"}}).lease("origin-node", start)
 	lease.ResourceVersion, lease.Annotations["a"], lease.ManagedFields = "7", "b", make([]metav1.ManagedFieldsEntry, 3)
 	object, err := stripLease(lease)
 	got, isLease := object.(*coordinationv1.Lease)
