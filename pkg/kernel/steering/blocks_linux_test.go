@@ -624,7 +624,9 @@ func TestBlocks_TableFollows(t *testing.T) {
 			if differences := n.read(); differences != nil || !n.untouched() {
 				t.Errorf("step %d: %v", step, differences)
 			}
-			if table := n.nft("list table %s", n.name()); step == 3 && strings.Contains(table, ": interval ") {
+			table := n.nft("list table %s", n.name())
+			knowsPorts := strings.Contains(table, ": interval ") // those that do not, do not read them either
+			if step == 3 && knowsPorts {
 				for _, element := range []string{
 					fmt.Sprintf("%s . tcp : %s . 4096-4607", pod, c.egressIP), fmt.Sprintf("%s . tcp . 1536-2047 : %s . 1536-2047", pod, c.egressIP),
 					fmt.Sprintf("%s : %s . 1024-1535", second, c.another),
@@ -636,7 +638,7 @@ func TestBlocks_TableFollows(t *testing.T) {
 			}
 			check := c.lab.Outside().Command(t.Context(), "nft", "-c", "-f", "-") // where there is no table
 			check.Stdin = strings.NewReader(textOf(t, n.config(), d))
-			if out, err := check.CombinedOutput(); err != nil {
+			if out, err := check.CombinedOutput(); err != nil && knowsPorts {
 				t.Errorf("step %d: nft does not read the table's text: %v: %s", step, err, out)
 			}
 			if step == 1 {
