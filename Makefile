@@ -97,7 +97,7 @@ test: build ## Run all tests but test-e2e's (root for those in network namespace
 	OPENSHIFT=$(CURDIR)/$(BINARY) CGO_ENABLED=0 go test -trimpath -count=1 -timeout=30m $$packages
 
 .PHONY: test-unit
-test-unit: ## Run the tests that need no privilege
+test-unit: ## Run the tests of cmd and pkg (those in network namespaces need root, and are skipped without)
 	go test -race -count=1 $$(go list ./... | grep -v -e /hack/)
 
 .PHONY: test-netns

@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
+
+	"github.com/openshift/origin-node/pkg/egress/pool"
 )
 
 func TestMetrics_AllAreDocumented(t *testing.T) {
@@ -31,6 +34,20 @@ func TestMetrics_AllAreDocumented(t *testing.T) {
 	slices.Sort(all)
 	if diff := cmp.Diff(all, documented); diff != "" {
 		t.Errorf("metrics that are exported, and that images/node/README.md has (-want +got):\n%s", diff)
+	}
+}
+
+// TestMetrics_ReasonsAreDocumented: why an address moves is in the row of the metric that counts it.
+func TestMetrics_ReasonsAreDocumented(t *testing.T) {
+	readme, err := os.ReadFile("../../images/node/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile("(?m)^\\| `egress_snat_pool_moves_total` .*$").FindString(string(readme))
+	for reason := range pool.Reasons() {
+		if !strings.Contains(row, "`"+string(reason)+"`") {
+			t.Errorf("images/node/README.md has no `%s` in the row of egress_snat_pool_moves_total", reason)
+		}
 	}
 }
 

@@ -66,8 +66,8 @@ type poolNode struct {
 	told   toldPool
 	// starting: somebody starts this node's part. looked: it is known whether an earlier process has left addresses.
 	starting, looked bool
-	// left are the addresses that the pool leaves to a load balancer, and no node has, since when.
-	left map[netip.Addr]time.Time
+	// leftToBalancer are the addresses that the pool leaves to a load balancer, and no node has, since when.
+	leftToBalancer map[netip.Addr]time.Time
 	// moves counts the addresses that this node took or released, by why.
 	moves map[pool.Reason]int
 	// handovers is nil where the kernel has not what that takes.
@@ -109,7 +109,7 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 		keys:     e.keys.ring.For("pool"), errNoKey: e.errNoKey,
 		missing: func() []string { return e.barrier.Missing() },
 		nodes:   map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
-		handing: map[int][]netip.Addr{}, left: map[netip.Addr]time.Time{},
+		handing: map[int][]netip.Addr{}, leftToBalancer: map[netip.Addr]time.Time{},
 	}
 	for why := range pool.Reasons() {
 		p.moves[why] = 0 // Prometheus takes the first value of a series for no increase
@@ -284,7 +284,7 @@ func (p *poolNode) start() {
 	runner := pool.NewRunner(pool.Config{
 		NodeName: p.config.NodeName, Port: p.config.Membership.Port, Keys: p.keys,
 		Networks: p.config.Pool.Networks, Ignored: steering.Device,
-		Wake:    p.steerer.look,
+		Wake:    p.steerer.memberWake,
 		Moved:   p.moved,
 		Changed: func() { p.changed(true, time.Now()) },
 	}, p.steerer.join(err == nil))
@@ -316,8 +316,8 @@ func (p *poolNode) isDrained() bool {
 	return err == nil
 }
 
-// leave gives this node's addresses to others because the system goes down. It returns when they have them, or ctx ends.
-func (p *poolNode) leave(ctx context.Context) {
+// giveAllAway gives this node's addresses to others because the system goes down. It returns when they have them, or ctx ends.
+func (p *poolNode) giveAllAway(ctx context.Context) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	runner, starting := p.part()
@@ -344,8 +344,8 @@ func (p *poolNode) part() (runner *pool.Runner, starting bool) {
 	return p.runner, p.starting
 }
 
-// stay ends leave: the system does not go down after all.
-func (p *poolNode) stay() {
+// goOn ends giveAllAway: the system does not go down after all.
+func (p *poolNode) goOn() {
 	if runner, _ := p.part(); runner != nil {
 		p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
 		runner.Tell(pool.Drain{Now: p.isDrained()})
@@ -372,7 +372,7 @@ func (p *poolNode) moved(moves []pool.Move) {
 		default:
 			released = append(released, m.Address)
 		}
-		if !passes && (m.Why == pool.Drained || m.Why == pool.HandedOver) {
+		if !passes && m.Why.Served() {
 			abrupt = append(abrupt, m.Address)
 		}
 	}

@@ -235,12 +235,12 @@ func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
 // TestPoolNode_LeavesWithinTheShutdown: with addresses that nobody takes, a shutdown is not held up.
 func TestPoolNode_LeavesWithinTheShutdown(t *testing.T) {
 	p := newPoolTest(t)
-	p.leave(t.Context()) // it has no part in the pool
+	p.giveAllAway(t.Context()) // it has no part in the pool
 	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
 	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
-	p.leave(ctx)
-	p.stay()
+	p.giveAllAway(ctx)
+	p.goOn()
 }
 
 // fakeHandover notes what a node is to pass on, and of which addresses it is to drop the rest. before is called first.
@@ -482,7 +482,7 @@ func TestMemberInBook_GivesWayToALease(t *testing.T) {
 		t.Errorf("it has the address with epoch %d, and plans for %v", epoch, s.plansFor())
 	}
 	s.apply(s.announce("node-b", 7))
-	if len(s.look) == 0 {
+	if len(s.memberWake) == 0 {
 		t.Error("the member does not look")
 	}
 	var released []netip.Addr

@@ -85,11 +85,11 @@ func (p *poolNode) noteLeft(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ip := range unclaimed {
-		if since, before := p.left[ip]; before {
+		if since, before := p.leftToBalancer[ip]; before {
 			unclaimed[ip] = since
 		}
 	}
-	p.left = unclaimed
+	p.leftToBalancer = unclaimed
 }
 
 // leftTroubles are those of addresses that are left to a load balancer, which does not announce them. All nodes of the cluster know.
@@ -100,7 +100,7 @@ func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	troubles := map[netip.Addr]tell.Trouble{}
-	for ip, since := range p.left {
+	for ip, since := range p.leftToBalancer {
 		if now.Sub(since) > settled {
 			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
 		}

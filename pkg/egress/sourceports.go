@@ -79,7 +79,7 @@ type sourcePorts struct {
 	// mine is what this node's pods have, as of a moment.
 	mine ownPorts
 	// clashing is what the log says of two pods with the same port. failing is why blocks cannot be claimed.
-	clashing map[string]bool
+	clashing map[v1.IPFamily]map[string]bool
 	failing  error
 	tooMany  bool
 	// unsaid is what is logged without the lock.
@@ -122,7 +122,7 @@ func offlinePorts(size int, state *cluster.State) *sourcePorts {
 		size: size, node: state.Config.NodeName, state: state, logger: klog.Background(),
 		keeper: portblocks.NewKeeper(portblocks.Config{NodeName: state.Config.NodeName}), changed: func() {},
 		wake: wake.New(), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
-		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]blocksOf{}, late: map[string]bool{}, clashing: map[string]bool{},
+		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]blocksOf{}, late: map[string]bool{}, clashing: map[v1.IPFamily]map[string]bool{},
 		full: newFullBlocks(),
 	}
 }

@@ -222,19 +222,21 @@ func (s *sourcePorts) steer(family v1.IPFamily, egressIPs []netip.Addr, result *
 
 // logClashes tells of pods that nodes say to have the same port. That should not be.
 func (s *sourcePorts) logClashes(family v1.IPFamily, clashes []portblocks.Clash) {
-	portClashes.WithLabelValues(string(family)).Set(float64(len(clashes)))
-	now := map[string]bool{}
+	before, now := s.clashing[family], map[string]bool{}
+	if before == nil || len(clashes) != len(before) {
+		s.sayLater(func() { portClashes.WithLabelValues(string(family)).Set(float64(len(clashes))) })
+	}
 	for _, c := range clashes {
 		text := fmt.Sprintf("the pods %s on %s and %s on %s are said to have the same ports of %s (%s, %s). The first counts, the second one shares. The Lease %s says which node has claimed them; restart the other one, and report this",
 			c.Counts.Pod, c.Counts.Node, c.Other.Pod, c.Other.Node, c.Counts.EgressIP, c.Counts.Ports, c.Other.Ports, portblocks.LeaseName(c.Counts.EgressIP))
-		if now[text] = true; !s.clashing[text] {
+		if now[text] = true; !before[text] {
 			s.sayLater(func() {
 				s.logger.Error(nil, "Two pods have the same source ports", "reason", text)
 				s.tellNode(portBlockClash, text)
 			})
 		}
 	}
-	s.clashing = now
+	s.clashing[family] = now
 }
 
 // portMap returns the blocks of other nodes' pods of which this node has the egress IP, or may have it.

@@ -120,8 +120,8 @@ type steerer struct {
 	hardware map[netip.Addr]kernel.HardwareAddr
 	// hardwareLimit is how many there may be until those of nodes that are gone are forgotten.
 	hardwareLimit int
-	// ask has the kernel tell again which ones it knows, look the pool's member look again.
-	ask, look wake.Signal
+	// ask has the kernel tell again which ones it knows, memberWake wakes the pool's member.
+	ask, memberWake wake.Signal
 }
 
 // newSteerer returns the steerer of an Extension; nil if nothing is steered.
@@ -130,28 +130,28 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		return nil
 	}
 	s := &steerer{
-		config:   e.config.Ways,
-		state:    e.state,
-		outer:    outer,
-		logger:   e.logger,
-		adjacent: steering.Adjacent,
-		find:     steering.FindNeighbour,
-		announce: func(addresses []netip.Addr) { e.running.Go(func() { e.announce(addresses) }) },
-		hardware: map[netip.Addr]kernel.HardwareAddr{},
-		ask:      wake.New(),
-		look:     wake.New(),
-		changed:  func() { e.changed(true, time.Now()) },
-		wake:     e.wake,
-		known:    func() { e.known(cluster.LeasesKind) },
-		told:     map[string]holders.Reason{},
-		guarded:  map[v1.IPFamily]bool{},
-		failing:  map[holders.Access]error{},
-		claimed:  map[v1.IPFamily][]netip.Addr{},
-		coming:   map[netip.Addr]time.Time{},
-		seen:     map[string]holders.NodeSeen{},
-		clashes:  newClashes(),
-		ports:    e.sourcePorts,
-		node:     node.New(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
+		config:     e.config.Ways,
+		state:      e.state,
+		outer:      outer,
+		logger:     e.logger,
+		adjacent:   steering.Adjacent,
+		find:       steering.FindNeighbour,
+		announce:   func(addresses []netip.Addr) { e.running.Go(func() { e.announce(addresses) }) },
+		hardware:   map[netip.Addr]kernel.HardwareAddr{},
+		ask:        wake.New(),
+		memberWake: wake.New(),
+		changed:    func() { e.changed(true, time.Now()) },
+		wake:       e.wake,
+		known:      func() { e.known(cluster.LeasesKind) },
+		told:       map[string]holders.Reason{},
+		guarded:    map[v1.IPFamily]bool{},
+		failing:    map[holders.Access]error{},
+		claimed:    map[v1.IPFamily][]netip.Addr{},
+		coming:     map[netip.Addr]time.Time{},
+		seen:       map[string]holders.NodeSeen{},
+		clashes:    newClashes(),
+		ports:      e.sourcePorts,
+		node:       node.New(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
 	s.publisher = holders.NewPublisher(leases, e.config.NodeName, s.published)
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
@@ -179,7 +179,7 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 	ctx := klog.NewContext(e.ctx, e.logger)
 	if e.pool != nil {
 		e.pool.steerer = e.steerer
-		e.running.Go(func() { shutdown.Delay(ctx, e.pool.leave, e.pool.stay) })
+		e.running.Go(func() { shutdown.Delay(ctx, e.pool.giveAllAway, e.pool.goOn) })
 	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.setOnInterfaces) })
 	e.sourcePorts.run(ctx, &e.running, claims)
@@ -209,7 +209,7 @@ func (s *steerer) apply(event holders.Event) {
 	s.mu.Unlock()
 	if changed {
 		s.tell(said) // other nodes need not wait for this one's rules
-		s.look.Send()
+		s.memberWake.Send()
 	}
 	changed = s.ports.apply(event) || changed
 	switch event := event.(type) {
@@ -365,7 +365,7 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	}
 	wake = s.wakeAt
 	s.mu.Unlock()
-	s.look.Send() // time has passed
+	s.memberWake.Send() // time has passed
 	if s.announcer != nil {
 		s.announcer.SetNodes(result.Self, m.Judged[s.outer].Primary)
 	}
@@ -387,7 +387,7 @@ func (s *steerer) note(family v1.IPFamily) (differs bool) {
 	return s.noteClaims(objects, now)
 }
 
-// steering returns which ways the packets of an IP family take now. Nothing follows from the question.
+// steering returns which ways the packets of an IP family take now. The question changes no way, and nobody is told anything else.
 func (s *steerer) steering(family v1.IPFamily) kernel.Steering {
 	if s == nil {
 		return kernel.Steering{}
@@ -568,7 +568,7 @@ type nextHop struct {
 }
 
 // lockAsked takes the lock, at a moment at which it is known of all nodes that have an egress IP of a family whether they can be the next
-// hop: the kernel is asked without the lock, and so are the objects. It comes before no other lock.
+// hop: the kernel is asked without the lock, and so are the objects. Nobody takes another lock while he holds this one.
 func (s *steerer) lockAsked(family v1.IPFamily) moment {
 	m := moment{next: nextHops{}}
 	for {

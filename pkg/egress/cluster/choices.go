@@ -317,7 +317,7 @@ func (s *State) replaceChoices(node string, told plan.NodeChoices) (changed bool
 			}
 		}
 	}
-	changed = s.steer(slices.Collect(maps.Keys(concerned)), func() {
+	changed = s.replanSteered(slices.Collect(maps.Keys(concerned)), func() {
 		if s.choices.told[node] = now; len(now) == 0 {
 			delete(s.choices.told, node)
 		}

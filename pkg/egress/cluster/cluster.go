@@ -38,7 +38,7 @@ func (s *State) setPodCIDRs(cidrs []netip.Prefix) (changed bool) {
 	if now.PodCIDRs = cidrs; now.Equal(before) {
 		return false
 	}
-	s.steer(slices.Collect(maps.Keys(s.byAddress)), func() { s.placement = now })
+	s.replanSteered(slices.Collect(maps.Keys(s.byAddress)), func() { s.placement = now })
 	for name := range s.services {
 		for endpoints := range s.endpointsOf(name) {
 			had, has := ownEndpoints(before, slices.Clone(endpoints)), ownEndpoints(now, endpoints)

@@ -63,7 +63,7 @@ func (s *State) SetHeld(held map[netip.Addr]bool) (changed bool) {
 			concerned = append(concerned, s.indexedAddresses(name, svc.headless)...)
 		}
 	}
-	return s.steer(concerned, func() { s.placement = now })
+	return s.replanSteered(concerned, func() { s.placement = now })
 }
 
 // claims tells whether a Service claims an egress IP of which is says so.
@@ -116,10 +116,10 @@ func addressesIn(endpoints []plan.Endpoint) []netip.Addr {
 	return addrs
 }
 
-// steer does a change, and tells the planners which endpoints at these addresses other nodes steer here
+// replanSteered does a change, and tells the planners which endpoints at these addresses other nodes steer here
 // or do not any more because of it. It tells whether there are any. The endpoints that this node has are
 // not among them.
-func (s *State) steer(addrs []netip.Addr, change func()) (changed bool) {
+func (s *State) replanSteered(addrs []netip.Addr, change func()) (changed bool) {
 	if s.byAddress == nil {
 		change()
 		return false
@@ -178,7 +178,7 @@ func (s *State) steerSlice(owner types.NamespacedName, before, after []plan.Endp
 		return false
 	}
 	gone, added := differing(before, after)
-	return s.steer(append(addressesIn(gone), addressesIn(added)...), func() {
+	return s.replanSteered(append(addressesIn(gone), addressesIn(added)...), func() {
 		s.byAddress.count(owner, gone, -1)
 		s.byAddress.count(owner, added, 1)
 	})

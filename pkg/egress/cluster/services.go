@@ -45,7 +45,7 @@ func (s *State) putService(name types.NamespacedName, converted service) (change
 	if converted.claims(func(ip netip.Addr) bool { return s.placement.Held[ip] }) {
 		s.index()
 	}
-	s.steer(s.indexedAddresses(name, converted.headless), func() {
+	s.replanSteered(s.indexedAddresses(name, converted.headless), func() {
 		if known {
 			s.keepChoices(name, old, converted)
 		}
@@ -112,7 +112,7 @@ func (s *State) removeService(name types.NamespacedName, headless bool) (changed
 func (s *State) takeService(name types.NamespacedName) {
 	old := s.services[name]
 	s.countClaims(old, service{})
-	s.steer(s.indexedAddresses(name, old.headless), func() {
+	s.replanSteered(s.indexedAddresses(name, old.headless), func() {
 		s.indexService(name, -1)
 		delete(s.services, name)
 		for _, planner := range s.planners {

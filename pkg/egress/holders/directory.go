@@ -14,9 +14,9 @@ const (
 	// silence is how long a Lease does not change whose node is silent: four renewals did not come. A
 	// direct announcement that was not repeated for so long does not count any more.
 	silence = 40 * time.Second
-	// handover is how long another node may take to get an address that no node has any more. So long
+	// lostTime is how long another node may take to get an address that no node has any more. So long
 	// packets are dropped in silence, and TCP repeats them.
-	handover = 5 * time.Second
+	lostTime = 5 * time.Second
 	// MaxEpoch is the largest epoch that is read, and issued. An address that moved every millisecond would not get there in
 	// thirty years, so who announces one that is higher is not honest, or not well. One that is as high binds nobody for ever:
 	// the next holder gets the same one, and of several that have it those count that give signs of life, and of these the one
@@ -271,7 +271,7 @@ func (d *Directory) Ways(egressIPs []netip.Addr, mode Mode, now time.Time) map[n
 		switch {
 		case holding.State == Remote:
 			ways[ip] = kernel.Way{Kind: kernel.ToNode, Node: holding.Address}
-		case holding.State == Lost && d.now.Before(holding.Since.Add(handover)):
+		case holding.State == Lost && d.now.Before(holding.Since.Add(lostTime)):
 			ways[ip] = kernel.Way{Kind: kernel.Blackhole}
 		case holding.State == Lost, holding.State == Unclaimed && mode == Required:
 			ways[ip] = kernel.Way{Kind: kernel.Prohibit}
@@ -297,7 +297,7 @@ func (d *Directory) Wake(now time.Time) time.Time {
 	d.advance(now)
 	wake := d.turnAt
 	for _, a := range d.lost {
-		if at := a.holding.Since.Add(handover); at.After(d.now) {
+		if at := a.holding.Since.Add(lostTime); at.After(d.now) {
 			wake = Earlier(wake, at)
 		}
 	}
@@ -567,7 +567,7 @@ func (d *Directory) judge(ip netip.Addr, before Holding, candidates []Holding) H
 	case before.State == Unclaimed:
 		return before
 	case !leaving:
-		d.leaving[ip] = d.now.Add(handover)
+		d.leaving[ip] = d.now.Add(lostTime)
 		before.State, before.Why, before.Address = Lost, Withdrawn, netip.Addr{}
 		return before
 	case until.After(d.now):

@@ -625,7 +625,7 @@ func (s *simulation) checkTake(n *simulatedNode, a pool.Take) {
 		s.Errorf("%v: %s took %s, which a foreign host has", s.now, n.name, a.Address)
 	}
 	for _, o := range s.nodes {
-		if _, has := o.kernel[a.Address]; has && o != n && s.wired(n, o) && a.Why != pool.Drained && a.Why != pool.Detached {
+		if _, has := o.kernel[a.Address]; has && o != n && s.wired(n, o) && !a.Why.GivenAway() {
 			// The link may have come back after the probe.
 			s.twice[a.Address] = &overlap{since: s.now, heard: s.now}
 		}

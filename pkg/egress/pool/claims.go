@@ -224,7 +224,7 @@ func (m *Member) probe(now time.Time) []Action {
 	}
 	var ask []netip.Addr
 	for _, ip := range sorted(m.claims) {
-		if v := m.vacant[ip]; v.why == Drained || v.why == Detached {
+		if m.vacant[ip].why.GivenAway() {
 			continue // its holder would answer
 		}
 		if c := m.claims[ip]; !c.asking && m.due(c.again, now) {
@@ -276,7 +276,7 @@ func (m *Member) take(now time.Time) (actions []Action) {
 		if !m.majorityWithout(c.silentNodes) {
 			until = time.Time{} // they may be as dead as the one that had it
 		}
-		if given := v.why == Drained || v.why == Detached; given && m.due(c.since.Add(courtesy), now) {
+		if v.why.GivenAway() && m.due(c.since.Add(courtesy), now) {
 			until = now.Add(validity)
 		}
 		if now.After(until) {

@@ -8,7 +8,7 @@
 //	                                    Publish             this member's state, to all others
 //
 // A member keeps no list of its addresses, nor of epochs: it asks its node's book, a [holders.Directory], and writes there what it takes and
-// releases. Package node joins the two.
+// releases. Package node joins the two. What decides for a [Runner] is egress.memberInBook, which holds the book's lock.
 //
 // # Who gets an address
 //
@@ -32,7 +32,7 @@
 //     either: this node is cut off. And nothing is taken if those nodes that answer are no majority: the others
 //     may be as dead as the one that had the address, and not found so yet.
 //   - It does not ask if the member that has the address is live and gives it away: it is drained, or not in
-//     the pool any more, or its link is down. A node that never was in the pool, while this process ran, gives away nothing that
+//     the pool any more, or it cannot hold it any more. A node that never was in the pool, while this process ran, gives away nothing that
 //     a member has, also if that one's process is dead.
 //   - The epoch of the address is higher by one than any that was seen. There is a highest one (holders.MaxEpoch), which no
 //     node can reach honestly: what is said with a higher epoch does not count, and of several nodes with the highest one, the

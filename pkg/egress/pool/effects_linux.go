@@ -200,7 +200,7 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 		return true
 	}
 	l, readErr := r.kernel.read()
-	var failed, late, vacant, given []netip.Addr
+	var failed, late, unserved, served []netip.Addr
 	var moves []Move
 	for _, t := range takes {
 		err := readErr
@@ -217,19 +217,19 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 			continue
 		}
 		delete(r.leaving, t.Address)
-		if t.Why == Drained {
-			given = append(given, t.Address)
+		if t.Why.Served() {
+			served = append(served, t.Address)
 		} else {
-			vacant = append(vacant, t.Address)
+			unserved = append(unserved, t.Address)
 		}
 		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, PassOn: t.PassOn, Since: t.Since})
 	}
-	r.announceAndRepeat(logger, vacant)
+	r.announceAndRepeat(logger, unserved)
 	for i := range moves {
 		moves[i].At = time.Now()
 	}
 	r.moved(moves)
-	r.announceAndRepeat(logger, given)
+	r.announceAndRepeat(logger, served)
 	if len(late) > 0 {
 		logger.Info("Egress IPs were not taken, because this process was stopped or starved and another node may have them; will ask again", "addresses", late)
 	}

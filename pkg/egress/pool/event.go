@@ -151,7 +151,8 @@ func (Renew) action()      {}
 func (Announce) action()   {}
 func (Publish) action()    {}
 
-// Reason is why an address is taken or released. It is a label of metrics.
+// Reason is why an address is taken or released. It is a label of metrics, and decides how: see its methods. For a new one, whoever
+// returns another one now has to choose.
 type Reason string
 
 // The reasons to take.
@@ -175,7 +176,7 @@ const (
 var because = map[Reason]string{
 	Unheld:      "no node had it",
 	Dead:        "its node gave no sign of life and does not answer",
-	Drained:     "its node is drained",
+	Drained:     "its node is drained, or not in the pool any more",
 	Detached:    "its node cannot hold it any more",
 	HandedOver:  "another node has taken it over",
 	TakenOver:   "another node took it over while this one was out of reach",
@@ -190,3 +191,9 @@ func Reasons() iter.Seq[Reason] { return maps.Keys(because) }
 
 // Because is what people are told after "because".
 func (r Reason) Because() string { return because[r] }
+
+// GivenAway tells whether a live node gives the address away, so that nobody asks whether a host has it: that node would answer.
+func (r Reason) GivenAway() bool { return r == Drained || r == Detached }
+
+// Served tells whether that node could have kept it, and serves it until another one has it.
+func (r Reason) Served() bool { return r == Drained || r == HandedOver }
