@@ -31,7 +31,7 @@ func TestKernel_WithoutDuplicates(t *testing.T) {
 	lab.NeedsLack(t, "nft_dup_ipv4", "nft_dup_ipv6")
 	w := newPoolWorld(t, 2)
 	for _, m := range w.members {
-		m.Says("Connections that begin while an egress IP is handed over may take a second")
+		m.Says("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6")
 	}
 	for _, ip := range w.egressIPs {
 		w.complete()

@@ -52,11 +52,12 @@
 // [Extension.Usage] wait for each other. Nobody takes another lock while he has the steerer's, which guards the node.Node: what is decided
 // about addresses waits for no plan that is being made, and what follows is done without it. Others are taken in this order:
 //
-//	ownAddresses ─► steerer.holding ─► steerer
-//	                                └► cluster.State
-//	             └► what is told of addresses: sourcePorts, clashes, the loops
-//	sourcePorts ─► fullBlocks, cluster.State, the portblocks.Keeper
-//	poolNode ─► pool.Runner, whose lock is its queue's
+//	ownAddresses ─► steerer.holding ─► cluster.State, steerer
+//	             └► clashes, loops
+//	steerer.noting ─► cluster.State, holders.Announcer, steerer
+//	sourcePorts ─► fullBlocks, cluster.State, portblocks.Keeper
+//	poolNode.draining ─► pool.Runner
+//	poolNode.syncing ─► balancer, cluster.State, poolNode ─► pool.Runner
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
 //

@@ -71,7 +71,7 @@ func (p *poolNode) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
 }
 
 func (p *poolNode) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
-	addresses := p.state.Primaries(family)
+	addresses := p.steerer.primaries(family)
 	self, node := addresses[p.config.NodeName], addresses[name]
 	if !self.IsValid() || !node.IsValid() {
 		return netip.Addr{}, fmt.Errorf("this node, or that one, has no InternalIP that counts for %s", family)

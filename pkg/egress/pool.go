@@ -54,7 +54,10 @@ type poolNode struct {
 	// missing are the kinds of objects that are waited for.
 	missing func() []string
 
-	mu sync.Mutex
+	// syncing has the two families' syncs wait for each other, so that the runner is told of no older nodes after newer ones; draining has
+	// those wait that note and tell whether this node is drained. They come before mu.
+	syncing, draining sync.Mutex
+	mu                sync.Mutex
 	// nodes are those that are in the pool, former those that are by its former label alone.
 	nodes, former map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
@@ -167,15 +170,16 @@ func (p *poolNode) sync(family v1.IPFamily) {
 		return
 	}
 	s := p.steerer
-	judged := s.state.JudgedNodes(s.outer)
-	self := p.config.NodeName
 	if p.noteGranted(family) {
 		p.noteLeft(time.Now())
-		if p.mayStart(judged.Primary[self]) {
+		if p.mayStart(s.state.Primary(p.config.NodeName, s.outer)) {
 			p.start()
 		}
 	}
-	nodes, reserved, inside := p.selected(), p.reserved(), s.state.Inside(p.config.Pool.Networks)
+	p.syncing.Lock()
+	defer p.syncing.Unlock()
+	judged, nodes, reserved := s.state.JudgedNodes(s.outer), p.selected(), p.reserved()
+	inside := s.state.Inside(p.config.Pool.Networks)
 	zones := s.state.ZonesOf(nodes)
 	p.mu.Lock()
 	defer p.unlock()
@@ -346,6 +350,8 @@ func (p *poolNode) part() (runner *pool.Runner, starting bool) {
 
 // goOn ends giveAllAway: the system does not go down after all.
 func (p *poolNode) goOn() {
+	p.draining.Lock()
+	defer p.draining.Unlock()
 	if runner, _ := p.part(); runner != nil {
 		p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
 		runner.Tell(pool.Drain{Now: p.isDrained()})
@@ -521,6 +527,10 @@ func (p *poolNode) status() (status pool.Status, known bool) {
 // Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
 // remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
 func (e *Extension) Drain(now, remember bool) error {
+	if e.pool != nil {
+		e.pool.draining.Lock()
+		defer e.pool.draining.Unlock()
+	}
 	file := e.config.Membership.DrainFile
 	switch _, err := e.Pool(); {
 	case err != nil:

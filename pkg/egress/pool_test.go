@@ -42,6 +42,7 @@ type poolTest struct {
 func newPoolTest(t *testing.T) poolTest {
 	t.Helper()
 	s := newSteered(t, holders.Auto)
+	s.note(v1.IPv4Protocol)
 	s.state.Config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	config := s.state.Config
 	e := &Extension{config: Config{Config: config}, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
@@ -61,14 +62,16 @@ func (p poolTest) label(name string, in bool) {
 	p.poolNode.setNode(n)
 }
 
-// TestSteerer_DecidesWhileAPlanIsMade: what is decided about addresses, and said to other nodes, waits neither for the objects nor for what
-// the pool is told of them.
+// TestSteerer_DecidesWhileAPlanIsMade: what is decided about addresses, and said to other nodes, waits neither for the objects, nor for
+// the source ports that follow from them, nor for what the pool is told of them.
 func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
 	p := newPoolTest(t)
+	p.steered.ports = offlinePorts(512, p.steered.state)
+	p.steered.adjacent = func(_, _ netip.Addr) error { return nil }
 	p.steered.synced(v1.IPv4Protocol, cluster.Families[:1])
 	member := p.steered.join(true)
 	planning := (*sync.Mutex)(reflect.ValueOf(p.steered.state).Elem().FieldByName("mu").Addr().UnsafePointer())
-	for _, held := range []*sync.Mutex{planning, &p.poolNode.mu} {
+	for _, held := range []*sync.Mutex{planning, &p.poolNode.mu, &p.steered.ports.mu} {
 		held.Lock()
 		defer held.Unlock()
 	}
@@ -84,6 +87,9 @@ func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
 			member.State()
 		}
 		p.apply(p.announce("node-b", 1))
+		if node, err := p.neighbour(v1.IPv4Protocol, "node-b"); err != nil || node != netip.MustParseAddr("192.0.2.3") {
+			t.Errorf("packets are passed on to %s, %v", node, err)
+		}
 		decided <- actions
 	}()
 	select {

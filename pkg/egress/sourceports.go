@@ -31,7 +31,7 @@ const (
 )
 
 // sourcePorts gives this node's pods blocks of source ports of their egress IPs, and knows those of other nodes' pods. Its methods may be
-// called by several goroutines; those of a nil one do nothing. Its lock is taken before that of the State; the
+// called by several goroutines; those of a nil one do nothing. Its lock is taken before that of the State, and not under the steerer's; the
 // keeper has one of its own, which is the last.
 type sourcePorts struct {
 	// size is the usual number of ports in a block; 0: this node gives none.
@@ -74,8 +74,8 @@ type sourcePorts struct {
 	generation uint64
 	// revisions are those of the plans that pods' ports follow.
 	revisions map[v1.IPFamily]uint64
-	// blocks are those of the last question, of each IP family.
-	blocks map[v1.IPFamily]blocksOf
+	// blocks are those of the last sync, of each IP family that has had one.
+	blocks map[v1.IPFamily]*blocksOf
 	// mine is what this node's pods have, as of a moment.
 	mine ownPorts
 	// clashing is what the log says of two pods with the same port. failing is why blocks cannot be claimed.
@@ -122,7 +122,7 @@ func offlinePorts(size int, state *cluster.State) *sourcePorts {
 		size: size, node: state.Config.NodeName, state: state, logger: klog.Background(),
 		keeper: portblocks.NewKeeper(portblocks.Config{NodeName: state.Config.NodeName}), changed: func() {},
 		wake: wake.New(), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
-		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]blocksOf{}, late: map[string]bool{}, clashing: map[v1.IPFamily]map[string]bool{},
+		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]*blocksOf{}, late: map[string]bool{}, clashing: map[v1.IPFamily]map[string]bool{},
 		full: newFullBlocks(),
 	}
 }

@@ -164,6 +164,7 @@ func (p *portsTest) steering(held bool) kernel.Steering {
 	if held {
 		result.Held[egressIP] = true
 	}
+	p.note(v1.IPv4Protocol, result.Held)
 	p.steer(v1.IPv4Protocol, []netip.Addr{egressIP}, &result)
 	return result
 }
@@ -475,6 +476,43 @@ func TestSourcePorts_Annotation(t *testing.T) {
 		if wrong := value == "100" || value == "many"; size != want || told != wrong {
 			t.Errorf("%q: %d ports, want %d; told %t", value, size, want, told)
 		}
+	}
+}
+
+// TestSourcePorts_Revision: what this node says of its pods' ports has another revision each time that it is something else.
+func TestSourcePorts_Revision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPortsTest(t.Context(), t, t.TempDir(), 512)
+		revision := func() uint64 {
+			_, _, revision := p.stated()
+			return revision
+		}
+		if first := revision(); first != 0 {
+			t.Errorf("with nothing to say the revision is %d", first)
+		}
+		p.start("web-0", "10.128.0.5")
+		p.mayDiffer()
+		one := revision()
+		p.mayDiffer()
+		if again := revision(); one == 0 || again != one {
+			t.Errorf("the same has the revisions %d and %d", one, again)
+		}
+		p.start("web-1", "10.128.0.6")
+		p.mayDiffer()
+		if two := revision(); two <= one {
+			t.Errorf("something else has the revision %d, after %d", two, one)
+		}
+	})
+}
+
+// TestSourcePorts_AQuestionNotesNothing: what is asked for addresses that are not here does not keep a sync from coming that is due.
+func TestSourcePorts_AQuestionNotesNothing(t *testing.T) {
+	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
+	p.steering(true)
+	p.steer(v1.IPv4Protocol, nil, &kernel.Steering{Held: map[netip.Addr]bool{}})
+	block := kernel.Block{Pod: netip.MustParseAddr("10.128.1.5"), EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}
+	if !p.apply(holders.Assigned{Node: "node-b", Blocks: []kernel.Block{block}, Revision: 3, Source: holders.Lease}) {
+		t.Error("no sync follows from a pod's block")
 	}
 }
 

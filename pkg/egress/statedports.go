@@ -24,7 +24,7 @@ type ownPorts struct {
 	blocks     []portblocks.Stated
 	stated     []kernel.Block
 	assigned   string
-	// revision is that of the last two, which grows each time that they are something else; 0: there was never anything.
+	// revision is that of stated and assigned, which grows each time that they are something else; 0: there was never anything.
 	revision uint64
 }
 
@@ -77,6 +77,11 @@ func (s *sourcePorts) ownOf(family v1.IPFamily) []portblocks.Stated {
 func (s *sourcePorts) apply(event holders.Event) (changed bool) {
 	if s == nil {
 		return false
+	}
+	switch event.(type) {
+	case holders.Assigned, holders.LeaseDeleted, holders.NodeSeen, holders.NodeDeleted, holders.LeasesKnown, holders.Hearing:
+	default:
+		return false // what addresses do need not wait for a plan that is being made
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +186,7 @@ func (s *sourcePorts) ownBlocks() (list []portblocks.Stated) {
 }
 
 // stated returns the blocks that this node says its pods to have, what its Lease has of them, which is nothing if that is too much, and the
-// revision of both. Neither must be changed.
+// revision of both. The list must not be changed.
 func (s *sourcePorts) stated() (blocks []kernel.Block, assigned string, revision uint64) {
 	if s == nil {
 		return nil, "", 0
@@ -198,19 +203,13 @@ func (s *sourcePorts) steer(family v1.IPFamily, egressIPs []netip.Addr, result *
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	own, known, revision := s.ownOf(family), s.blocks[family], s.state.Revision(family)
-	if known.generation != s.generation || known.revision != revision || !maps.Equal(known.held, result.Held) || !slices.Equal(known.own, own) {
-		blocks, clashes := s.blocksOf(family, result.Held)
-		known = blocksOf{s.generation, revision, maps.Clone(result.Held), own, blocks}
-		s.blocks[family] = known
-		s.logClashes(family, clashes)
-	}
-	result.Blocks = known.blocks
-	if s.size > 0 && len(egressIPs) > 0 || len(known.blocks) > 0 {
+	now, _ := s.blocksNow(family, result.Held)
+	s.mu.Unlock()
+	result.Blocks = now.blocks
+	if s.size > 0 && len(egressIPs) > 0 || len(now.blocks) > 0 {
 		result.Shared = map[netip.Addr]kernel.Ports{}
 	}
-	for _, block := range known.blocks {
+	for _, block := range now.blocks {
 		result.Shared[block.EgressIP] = portblocks.Shared
 	}
 	if s.size > 0 {
@@ -218,6 +217,29 @@ func (s *sourcePorts) steer(family v1.IPFamily, egressIPs []netip.Addr, result *
 			result.Shared[ip] = portblocks.Shared
 		}
 	}
+}
+
+// note notes what steer answers when these egress IPs are here or may come here: a sync brings that into the kernel.
+func (s *sourcePorts) note(family v1.IPFamily, held map[netip.Addr]bool) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now, clashes := s.blocksNow(family, held); now != s.blocks[family] {
+		s.blocks[family] = now
+		s.logClashes(family, clashes)
+	}
+}
+
+// blocksNow returns the blocks of pods, which are those that note noted last if nothing has changed. The lock must be held.
+func (s *sourcePorts) blocksNow(family v1.IPFamily, held map[netip.Addr]bool) (*blocksOf, []portblocks.Clash) {
+	own, known, revision := s.ownOf(family), s.blocks[family], s.state.Revision(family)
+	if known != nil && known.generation == s.generation && known.revision == revision && maps.Equal(known.held, held) && slices.Equal(known.own, own) {
+		return known, nil
+	}
+	blocks, clashes := s.blocksOf(family, held)
+	return &blocksOf{s.generation, revision, maps.Clone(held), own, blocks}, clashes
 }
 
 // logClashes tells of pods that nodes say to have the same port. That should not be.
@@ -246,10 +268,10 @@ func (s *sourcePorts) portMap() (list []kernel.Block) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, family := range cluster.Families {
-		for _, block := range s.blocks[family].blocks {
+	for _, of := range s.blocks {
+		for _, block := range of.blocks {
 			isOwn := func(own portblocks.Stated) bool { return own.Block == block }
-			if !slices.ContainsFunc(s.blocks[family].own, isOwn) {
+			if !slices.ContainsFunc(of.own, isOwn) {
 				list = append(list, block)
 			}
 		}

@@ -89,13 +89,16 @@ type steerer struct {
 	// told is why nodes, by their names, cannot be the next hop, as the log says. Protected by telling.
 	told map[string]holders.Reason
 
-	// holding has callers of setHeld wait for each other. It comes before mu.
-	holding sync.Mutex
-	mu      sync.Mutex
-	node    *node.Node
+	// holding has callers of setHeld wait for each other, noting those that take note of a snapshot, so that nobody goes back to an older
+	// one. They come before mu.
+	holding, noting sync.Mutex
+	mu              sync.Mutex
+	node            *node.Node
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
 	judged *cluster.JudgedNodes
+	// objects are what the objects said when the last sync began.
+	objects cluster.Snapshot
 	// marked has which rules of others use bits of the mark.
 	marked []string
 	// failing has why Leases cannot be used, unannounced why nothing is announced directly.
@@ -278,6 +281,16 @@ func (s *steerer) isUnclaimed(ip netip.Addr, now time.Time) bool {
 	return s.node.Holder(ip, now).State == holders.Unclaimed
 }
 
+// primaries are the primary addresses of all nodes, in an IP family, as of the last sync. The map must not be changed.
+func (s *steerer) primaries(family v1.IPFamily) map[string]netip.Addr {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.objects.Judged == nil {
+		return nil
+	}
+	return s.objects.Judged[family].Primary
+}
+
 // mayCome tells whether an address may come to this node at any moment. The lock must be held.
 func (s *steerer) mayCome(ip netip.Addr) bool { return s.node.MayCome(ip) || s.balanced[ip] }
 
@@ -366,11 +379,9 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	wake = s.wakeAt
 	s.mu.Unlock()
 	s.memberWake.Send() // time has passed
-	if s.announcer != nil {
-		s.announcer.SetNodes(result.Self, m.Judged[s.outer].Primary)
-	}
 	s.tell(said)
 	s.tellPorts(said)
+	s.ports.note(family, result.Held)
 	s.addPods(&result, family, m, here)
 	s.findSenders(result)
 	return result, wake
@@ -378,10 +389,16 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 
 // note takes note of what the objects say that nobody has told of, and tells whether an answer has changed.
 func (s *steerer) note(family v1.IPFamily) (differs bool) {
+	s.noting.Lock()
+	defer s.noting.Unlock()
 	objects := s.state.Snapshot()
+	if nodes := objects.Judged[s.outer].Primary; s.announcer != nil {
+		s.announcer.SetNodes(nodes[s.state.Config.NodeName], nodes)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	s.objects = objects
 	s.readdress(objects.Judged[s.outer], now)
 	s.expectNew(objects.EgressIPs[family], family, now)
 	return s.noteClaims(objects, now)
@@ -535,10 +552,10 @@ func (s *steerer) findSenders(in kernel.Steering) {
 
 // setHardware takes the hardware address of a host. It keeps those of nodes: any host on the network can claim to be many.
 func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
-	objects := s.state.Snapshot()
-	if !objects.IsPrimary(host) {
+	if !s.state.IsPrimary(host) {
 		return
 	}
+	objects := s.state.Snapshot()
 	s.mu.Lock()
 	before, known := s.hardware[host]
 	s.hardware[host] = at
@@ -552,7 +569,7 @@ func (s *steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
 	}
 }
 
-// moment is a time, what the objects say then, and which nodes can be the next hop.
+// moment is a time, what the objects said shortly before, and which nodes can be the next hop.
 type moment struct {
 	cluster.Snapshot
 	now  time.Time
@@ -613,7 +630,7 @@ func (s *steerer) holder(m moment) func(netip.Addr) holders.Holding {
 			return h
 		}
 		hop, asked := m.next[h.Node]
-		if !asked { // the address has been claimed since
+		if !asked { // of an address that is not claimed any more
 			hop.why = "it is not known yet whether the transport direct reaches the node"
 		}
 		h.Address = hop.address
@@ -700,6 +717,8 @@ func (s *steerer) synced(family v1.IPFamily, served []v1.IPFamily) {
 // speak returns what other nodes are told from now on if they were told nothing before; zero otherwise, or as long as a family that is
 // served has had no sync.
 func (s *steerer) speak(family v1.IPFamily, served []v1.IPFamily) (said holders.Statement) {
+	s.noting.Lock()
+	defer s.noting.Unlock()
 	objects := s.state.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -738,7 +757,7 @@ func (s *steerer) published() holders.Published {
 	p := holders.Published{Statement: s.node.Said(), NodeUID: s.uid}
 	s.mu.Unlock()
 	if p.Revision > 0 {
-		p.Choices = s.state.PublishedChoices()
+		p.Choices = s.state.PublishChoices()
 		_, p.Assigned, p.AssignedRevision = s.ports.stated()
 	}
 	return p

@@ -1,12 +1,15 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +18,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -176,6 +181,68 @@ func TestSteerer_AQuestionChangesNothing(t *testing.T) {
 	}
 	if s.sync(v1.IPv4Protocol); s.node.Said().Revision == told.Revision || len(s.coming) == 0 {
 		t.Errorf("a sync tells others %+v, and notes %v", s.node.Said(), s.coming)
+	}
+}
+
+// TestSteerer_LeaseSaysWhatIsTold: a Lease is written when other nodes may be told, and says which egress IPs are here and what was chosen
+// for pods. It belongs to the Node.
+func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, client := newSteered(t, holders.Auto), fake.NewClientset()
+		s.publisher = holders.NewPublisher(holders.Leases{Client: client, Namespace: "origin-node"}, "node-a", s.published)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer cancel()
+		go s.publisher.Run(ctx)
+		self := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
+		self.UID = "uid-1"
+		s.setNode(self)
+		chosen := plan.NodeChoices{"shop/web": {netip.MustParseAddr("10.128.0.5"): egressIP}}
+		s.state.SetChoices("node-a", chosen)
+		s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+		lease := func() *coordinationv1.Lease {
+			synctest.Wait()
+			lease, err := client.CoordinationV1().Leases("origin-node").Get(ctx, "node-a", metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Fatal(err)
+			}
+			return lease
+		}
+		if written := lease(); written != nil && written.Name != "" {
+			t.Errorf("before a sync the Lease says %v", written.Annotations)
+		}
+		s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
+		written := lease()
+		told, err := holders.Choosing(written)
+		if text := written.Annotations[holders.Annotation]; !strings.Contains(text, egressIP.String()) || err != nil || !maps.EqualFunc(told, chosen, maps.Equal) {
+			t.Errorf("the Lease says %v, %v; want %s, and that %v was chosen", written.Annotations, err, egressIP, chosen)
+		}
+		if owners := written.OwnerReferences; len(owners) != 1 || owners[0].UID != "uid-1" {
+			t.Errorf("the Lease belongs to %v", owners)
+		}
+		s.apply(holders.OwnAddresses{})
+		s.sync(v1.IPv4Protocol)
+		if text := lease().Annotations[holders.Annotation]; text != "{}" {
+			t.Errorf("the Lease says %s when the address is gone", text)
+		}
+	})
+}
+
+// TestSteerer_NotesTheNewestObjects: while a family takes note of objects, the other one waits, so that nobody goes back to older ones.
+func TestSteerer_NotesTheNewestObjects(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	planning := (*sync.Mutex)(reflect.ValueOf(s.state).Elem().FieldByName("mu").Addr().UnsafePointer())
+	planning.Lock()
+	var noted sync.WaitGroup
+	noted.Go(func() { s.note(v1.IPv4Protocol) })
+	for s.noting.TryLock() {
+		s.noting.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	planning.Unlock()
+	noted.Wait()
+	if !slices.Equal(s.claims, []netip.Addr{egressIP}) || s.primaries(v1.IPv4Protocol)["node-b"] != netip.MustParseAddr("192.0.2.3") {
+		t.Errorf("claims %v, nodes %v", s.claims, s.primaries(v1.IPv4Protocol))
 	}
 }
 

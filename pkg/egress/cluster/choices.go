@@ -513,8 +513,8 @@ func (s *State) pruneChoices(family v1.IPFamily, now time.Time) {
 	}
 }
 
-// PublishedChoices returns what this node has chosen, to be told.
-func (s *State) PublishedChoices() plan.NodeChoices {
+// PublishChoices returns what this node has chosen, to be told. From now on what its own Lease says does not count.
+func (s *State) PublishChoices() plan.NodeChoices {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.choices.published = true

@@ -94,7 +94,7 @@ func TestChoices_SpreadByUID(t *testing.T) {
 			t.Errorf("%d of 600 pods leave from %s, want about 200", n, ip)
 		}
 	}
-	if own := s.PublishedChoices()["ns/web"]; len(own) != 600 {
+	if own := s.PublishChoices()["ns/web"]; len(own) != 600 {
 		t.Errorf("%d choices are told, want 600", len(own))
 	}
 }
@@ -118,7 +118,7 @@ func TestChoices_HaveABound(t *testing.T) {
 			s.SetService(bank)
 			s.setSlice(slice)
 			s.leaving()
-			own := s.PublishedChoices()
+			own := s.PublishChoices()
 			text, err := json.Marshal(own)
 			if n := len(own["ns/web"]); n < 500 || n > 1000 || len(own["bank/web"]) != 10 || len(text) > roomForNamespace+1000 || err != nil {
 				t.Errorf("the node has chosen for %d and %d pods, in %d bytes, %v; want a part, and all of the other namespace", n, len(own["bank/web"]), len(text), err)
@@ -215,7 +215,7 @@ func TestChoices_PodsKeepTheirs(t *testing.T) {
 	s.setSlice(manyPods("here", 0, 0))
 	s.leaving()
 	s.pruneChoices(v1.IPv4Protocol, time.Now().Add(unusedFor))
-	if own := s.PublishedChoices(); len(own) > 0 {
+	if own := s.PublishChoices(); len(own) > 0 {
 		t.Errorf("all pods are gone, and %v is told", own)
 	}
 }
@@ -385,20 +385,20 @@ func TestChoices_OutliveTheProcess(t *testing.T) {
 	s.setSlice(manyPods("here", 0, 60))
 	before := s.leaving()
 	next := newChoiceTest(t)
-	next.SetChoices("here", s.PublishedChoices())
+	next.SetChoices("here", s.PublishChoices())
 	next.SetService(naming("203.0.113.9," + three))
 	next.setSlice(manyPods("here", 0, 60))
 	if diff := cmp.Diff(before, next.leaving(), compareNetip); diff != "" {
 		t.Errorf("after a restart (-want +got):\n%s", diff)
 	}
-	next.PublishedChoices()
+	next.PublishChoices()
 	if next.SetChoices("here", nil) {
 		t.Error("what this node says in its Lease is news to it")
 	}
 	if diff := cmp.Diff(before, next.leaving(), compareNetip); diff != "" {
 		t.Errorf("when its Lease comes late (-want +got):\n%s", diff)
 	}
-	if !next.TellsOther(nil) || next.TellsOther(next.PublishedChoices()) {
+	if !next.TellsOther(nil) || next.TellsOther(next.PublishChoices()) {
 		t.Error("it is not known whether the Lease says what the node does")
 	}
 }

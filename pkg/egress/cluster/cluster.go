@@ -154,7 +154,7 @@ type JudgedNodes struct {
 }
 
 // IsPrimary tells whether an address is a node's primary one.
-func (s *State) IsPrimary(ip netip.Addr) bool { return s.Snapshot().IsPrimary(ip) }
+func (s *State) IsPrimary(ip netip.Addr) bool { return s.JudgedNodes(FamilyOf(ip)).Oldest[ip] != "" }
 
 // JudgedNodes returns what the plan makes of the addresses that Nodes tell. It must not be changed, and is the same until they change.
 func (s *State) JudgedNodes(family v1.IPFamily) *JudgedNodes {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
@@ -120,6 +121,33 @@ func TestDatagram_WrongBlocks(t *testing.T) {
 	if _, err := decode(ours.sign(content), ours); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAnnouncer_KeepsTheNewest: what is older than what was said does not count, in whatever order it comes.
+func TestAnnouncer_KeepsTheNewest(t *testing.T) {
+	a := NewAnnouncer("node-a", announcePort, NewKeyring(ours))
+	a.SetAnnounced(statementOf(3, ips[0]))
+	a.SetAnnounced(statementOf(2))
+	a.SetAssigned(3, someBlocks(1))
+	a.SetAssigned(2, nil)
+	if a.said.Revision != 3 || a.revision != 3 || len(a.blocks) == 0 {
+		t.Errorf("says %+v, and %v in the revision %d", a.said, a.blocks, a.revision)
+	}
+}
+
+// TestPublisher_AssignedDoesNotPutOffARetry: other source ports have their pause after a write; one that has failed is tried again before.
+func TestPublisher_AssignedDoesNotPutOffARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		s.refuse(apierrors.NewServiceUnavailable("starting"))
+		p := newPublishing(s.leases(), me)
+		go p.Run(s.ctx)
+		p.set(Published{Statement: statementOf(1, ips[0])})
+		s.made("an address", "patch")
+		p.set(Published{Statement: statementOf(1, ips[0]), Assigned: "{}", AssignedRevision: 1})
+		time.Sleep(retries.Duration * 3 / 2) // with its jitter
+		s.made("tried again", "patch")
+	})
 }
 
 // TestPublisher_Assigned: which source ports pods have is in the node's Lease, without an address, too, and not more often than every so

@@ -102,7 +102,7 @@ func (p *Publisher) round(ctx context.Context) (next time.Time) {
 	}
 	wanted := announcement{p.node, published, p.leases.Configuration}
 	now := time.Now()
-	if due := p.dueAt(wanted, now); due.IsZero() || due.After(now) {
+	if due := p.dueAt(wanted, p.rewrite.Swap(false), now); due.IsZero() || due.After(now) {
 		return due
 	}
 	p.tried, p.wroteAt, p.next = &wanted, now, time.Time{}
@@ -112,10 +112,10 @@ func (p *Publisher) round(ctx context.Context) (next time.Time) {
 	return p.next
 }
 
-// dueAt returns when the Lease is to say this; zero for never.
-func (p *Publisher) dueAt(wanted announcement, now time.Time) time.Time {
+// dueAt returns when the Lease is to say this; zero for never. rewrite: somebody else has changed it.
+func (p *Publisher) dueAt(wanted announcement, rewrite bool, now time.Time) time.Time {
 	switch {
-	case p.rewrite.Swap(false), p.tried == nil, !wanted.isLike(*p.tried):
+	case rewrite, p.tried == nil, !wanted.isLike(*p.tried):
 		return now
 	case wanted.Assigned != p.tried.Assigned:
 		return Earlier(p.next, p.wroteAt.Add(assignedPause))

@@ -1,0 +1,43 @@
+package cluster
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
+)
+
+// TestState_HomesFollowThePlanAndTheNodes, and are the same map as long as both stay.
+func TestState_HomesFollowThePlanAndTheNodes(t *testing.T) {
+	s := New(testConfig)
+	s.SetService(clustertest.NewService("web", nil))
+	slice := clustertest.NewSlice("web-1", "web", "10.128.0.1")
+	slice.Endpoints[0].NodeName = ptr.To("node-1")
+	if _, err := s.SetSlice(slice); err != nil {
+		t.Fatal(err)
+	}
+	pod, one, other := netip.MustParseAddr("10.128.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	expect := func(when string, nodes map[string]netip.Addr, want map[netip.Addr]netip.Addr) {
+		t.Helper()
+		for range 2 {
+			if diff := cmp.Diff(want, s.HomesAt(v1.IPv4Protocol, nodes), compareNetip); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", when, diff)
+			}
+		}
+	}
+	expect("before there is a plan", map[string]netip.Addr{"node-1": one}, nil)
+	s.Update(v1.IPv4Protocol)
+	expect("a pod", map[string]netip.Addr{"node-1": one}, map[netip.Addr]netip.Addr{pod: one})
+	expect("its node has another address", map[string]netip.Addr{"node-1": other}, map[netip.Addr]netip.Addr{pod: other})
+	expect("its node has none", map[string]netip.Addr{"node-2": other}, nil)
+	if homes := s.Homes(v1.IPv4Protocol); len(homes) != 1 || homes[pod] != "node-1" {
+		t.Errorf("homes %v", homes)
+	}
+	s.DeleteSlice(slice)
+	s.Update(v1.IPv4Protocol)
+	expect("it is gone", map[string]netip.Addr{"node-1": one}, nil)
+}
