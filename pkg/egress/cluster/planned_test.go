@@ -9,11 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
+	"github.com/openshift/origin-node/pkg/egress/placement"
 )
 
 // TestState_HomesFollowThePlanAndTheNodes, and are the same map as long as both stay.
 func TestState_HomesFollowThePlanAndTheNodes(t *testing.T) {
-	s := New(testConfig)
+	config := testConfig
+	config.Scope = placement.Cluster
+	s := New(config)
 	s.SetService(clustertest.NewService("web", nil))
 	slice := clustertest.NewSlice("web-1", "web", "10.128.0.1")
 	slice.Endpoints[0].NodeName = ptr.To("node-1")
