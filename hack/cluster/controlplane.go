@@ -285,6 +285,8 @@ func (c *ControlPlane) apiServerArgs() []string {
 		"--allow-privileged=true",
 		// Nobody resolves the names of kubelets.
 		"--kubelet-preferred-address-types=InternalIP",
+		// The usual time, on a machine that is not emulated.
+		"--request-timeout=" + lab.Stretch(time.Minute).String(),
 		// On SIGTERM watches end within two seconds rather than a minute.
 		"--shutdown-send-retry-after=true",
 		"--profiling=false", "--v=1",
