@@ -15,8 +15,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The runtime does not end the process's first thread, so what unshares on that keeps its namespace: no test runs there.
-func init() { runtime.LockOSThread() }
+// onItsThread runs do on a thread that ends with it.
+func onItsThread(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and not unlocked, which ends the thread, if it is not the process's first one
+		if unix.Gettid() == unix.Getpid() {
+			onItsThread(do) // on another one, as this one is locked
+			runtime.UnlockOSThread()
+			return
+		}
+		do()
+	}()
+	<-done
+}
 
 // inNamespace returns the setting of source ports in a network namespace of its own, which ends with end.
 func inNamespace(t *testing.T) (setting *os.File, end func()) {
@@ -27,13 +40,14 @@ func inNamespace(t *testing.T) (setting *os.File, end func()) {
 	opened, ending, ended := make(chan error), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // and never unlocked: the namespace ends with the thread
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			setting, err = os.OpenFile(LocalPortsFile, os.O_RDWR, 0)
-		}
-		opened <- err
-		<-ending
+		onItsThread(func() {
+			err := unix.Unshare(unix.CLONE_NEWNET) // which ends with the thread
+			if err == nil {
+				setting, err = os.OpenFile(LocalPortsFile, os.O_RDWR, 0)
+			}
+			opened <- err
+			<-ending
+		})
 	}()
 	if err := <-opened; err != nil {
 		t.Fatal(err)
