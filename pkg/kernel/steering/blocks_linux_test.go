@@ -242,10 +242,11 @@ func TestBlocks_ListingIsRestored(t *testing.T) {
 			}
 		}
 		for source := uint16(7000); source < 7005; source++ {
-			want := outsideOf(firstBlock, source)
-			if outside := asks("repaired", source); outside[0] != want && !slices.Contains(inUse, want) {
-				t.Errorf("repaired, from port %d: leaves from port %d, want %d", source, outside[0], want)
+			want, outside := outsideOf(firstBlock, source), asks("repaired", source)[0]
+			if outside != want && !slices.Contains(inUse, want) {
+				t.Errorf("repaired, from port %d: leaves from port %d, want %d", source, outside, want)
 			}
+			inUse = append(inUse, outside)
 		}
 	})
 }
