@@ -20,7 +20,7 @@ func TestPool_MovesAreSeen(t *testing.T) {
 	holder := w.holderOf(ip, nil)
 	w.drain(holder, true)
 	next := w.holderOf(ip, nil)
-	const why = "because its node is drained"
+	const why = "because its node is drained, or not in the pool any more"
 	w.eventTold("EgressIPMoved", "This node has taken egress IPs from "+holder.Name+", "+why+": "+ip)
 	for m, want := range map[*member]string{next: `"Took an egress IP"`, holder: `"Released an egress IP"`} {
 		if log := m.Printed.String(); strings.Count(log, want+` logger="egress" address="`+ip+`"`) != 1 {
