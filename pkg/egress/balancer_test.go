@@ -71,6 +71,8 @@ func balancedService(ips ...string) *v1.Service {
 
 // install gives the API server MetalLB's kinds.
 func (b *balancerTest) install() {
+	b.kube.Lock() // which who asks does, too
+	defer b.kube.Unlock()
 	b.kube.Resources = []*metav1.APIResourceList{{GroupVersion: metallb.Statuses.GroupVersion().String(), APIResources: []metav1.APIResource{
 		{Name: metallb.Statuses.Resource}, {Name: metallb.L2Advertisements.Resource}, {Name: metallb.BGPAdvertisements.Resource},
 	}}}
@@ -209,7 +211,6 @@ func TestBalancer_InstalledLater(t *testing.T) {
 		if b.barrier.WaitsFor(cluster.Balancers) {
 			t.Error("it waits for MetalLB")
 		}
-		synctest.Wait() // it asks at this moment
 		b.install()
 		b.announce("first", "node-a")
 		b.advertise()
