@@ -211,6 +211,7 @@ func TestBalancer_InstalledLater(t *testing.T) {
 		if b.barrier.WaitsFor(cluster.Balancers) {
 			t.Error("it waits for MetalLB")
 		}
+		synctest.Wait() // it asks at this moment
 		b.install()
 		b.announce("first", "node-a")
 		b.advertise()
