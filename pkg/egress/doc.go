@@ -48,9 +48,10 @@
 // Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
 // has the whole plan written, as if nothing had been.
 //
-// Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock that has readers of
-// [Extension.Usage] wait for each other. Nobody takes another lock while he has the steerer's, which guards the node.Node: what is decided
-// about addresses waits for no plan that is being made, and what follows is done without it. Others are taken in this order:
+// Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock
+// that has readers of [Extension.Usage] wait for each other. Nobody takes another lock while he has the steerer's, which guards the
+// node.Node: what is decided about addresses waits for no plan that is being made, and what follows is done without it. Others are
+// taken in this order:
 //
 //	ownAddresses ─► steerer.holding ─► cluster.State, steerer
 //	             └► clashes, loops
@@ -59,7 +60,8 @@
 //	poolNode.draining ─► pool.Runner
 //	poolNode.syncing ─► balancer, cluster.State, poolNode ─► pool.Runner
 //
-// Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only sets an atomic and wakes the loop.
+// Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
+// sets an atomic and wakes the loop.
 //
 // # Behaviour
 //

@@ -268,7 +268,11 @@ func (s *sourcePorts) portMap() (list []kernel.Block) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, of := range s.blocks {
+	for _, family := range cluster.Families {
+		of := s.blocks[family]
+		if of == nil {
+			continue
+		}
 		for _, block := range of.blocks {
 			isOwn := func(own portblocks.Stated) bool { return own.Block == block }
 			if !slices.ContainsFunc(of.own, isOwn) {

@@ -23,7 +23,7 @@
 //	 3 N   pool       nobody answers for the address by ARP within 80 ms                          Runner.probe, neighbor.Ask
 //	 4 N   node       a majority is there: it is taken, with the next epoch                       Probed.apply, Member.take, Directory.Take
 //	 5 N   pool       it is put on an interface, and the network is told                          Runner.takeAddresses
-//	 6 N   egress     the book has it here: Arrived. All nodes are told, directly and by the Lease  poolNode.moved, steerer.apply, tell
+//	 6 N   egress     the book has it here: Arrived. All nodes are told, also by the Lease    poolNode.moved, steerer.apply, tell
 //	 7 N   reconcile  the rules of all pods that may leave from here were in the kernel before    steerer.setHeld, steeringAt (Held)
 //	 8 P   holders    an announcement comes: the book has the address at N                        Announcer.hear, Announced.apply
 //	 9 P   egress     a sync writes the new way                                                   Loop.Run, steerer.sync, reconcile.Reconciler.Sync

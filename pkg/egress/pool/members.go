@@ -21,8 +21,8 @@ import (
 const (
 	// Members probe one another every probeInterval, and wait so long for an answer. A member that gave none, also to others,
 	// is dead if it does not contradict for suspicion more intervals: 240 ms in all, and another 80 for the question
-	// whether it answers. 100 ms, 50 and 2 would need 60 ms more, and leave too little of the 450 ms that a failover may take (hack/bench). A process that is starved
-	// for longer is found dead by mistake; it loses nothing then, as its kernel answers.
+	// whether it answers. 100 ms, 50 and 2 would need 60 ms more, and leave too little of the 450 ms that a failover may take
+	// (hack/bench). A process that is starved for longer is found dead by mistake; it loses nothing then, as its kernel answers.
 	probeInterval = 60 * time.Millisecond
 	probeTimeout  = 40 * time.Millisecond
 	suspicion     = 3
