@@ -16,16 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Names of what the node's process writes: packages pkg/kernel/iptables, pkg/kernel/nftables and pkg/kernel/steering, which are too large
+// Names of what the node's process writes: packages pkg/kernel/iptables and pkg/kernel/steering, which are too large
 // for a program that starts for every pod.
 const (
 	chainPrefix  = "-A OPENSHIFT-EGRESS-"
 	removedChain = chainPrefix + "REMOVED "
 )
 
-// bindingMaps are the tables and maps that have an element for each pod that is bound: with steering, and without.
+// bindingMaps are the tables and maps that have an element for each pod that is bound: with steering, without, and without as the version
+// before wrote it.
 var bindingMaps = [][2]string{
 	{"openshift-egress-steering", "sources"}, {"openshift-egress-steering", "pod-sources"},
+	{"openshift-egress", "sources"}, {"openshift-egress", "pod-sources"},
 	{"openshift-egress", "bindings"}, {"openshift-egress", "pods"},
 }
 

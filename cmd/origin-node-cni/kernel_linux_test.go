@@ -12,7 +12,6 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -37,7 +36,7 @@ func TestKernel_BoundAddresses(t *testing.T) {
 			return err
 		},
 		"nftables": func(ctx context.Context, p kernel.Desired, f kernel.Family) error {
-			_, err := nftables.NewWriter(f).Write(ctx, p, nil)
+			_, err := steering.NewLocalWriter(f).Write(ctx, p, nil)
 			return err
 		},
 		"steering": func(ctx context.Context, p kernel.Desired, f kernel.Family) error {

@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // printsItsTables: on each node, the holder among them.
@@ -63,12 +63,12 @@ func (w *steeredWorld) oneTable() {
 	for i, m := range w.members {
 		tables, err := m.Host.Run(w.Context(), "nft", "list", "tables")
 		w.must(err)
-		if slices.Contains(lines(tables), "table ip "+nftables.Table) || !slices.Contains(lines(tables), "table ip "+steeringTable) {
+		if slices.Contains(lines(tables), "table ip "+steering.LocalTable) || !slices.Contains(lines(tables), "table ip "+steeringTable) {
 			w.Errorf("%s has the tables\n%s", m.Name, tables)
 		}
 		out, errs, status := m.Openshift("start", "node", "--config="+m.Config(), "--dry-run")
 		pod := w.pods[i].V4.String()
-		if want := "# pod " + pod + " leaves from " + w.egressIPs[0] + " for tcp: Service shop/web\n"; status != 0 || !strings.Contains(out, want) || strings.Contains(out, "table ip "+nftables.Table+" {") {
+		if want := "# pod " + pod + " leaves from " + w.egressIPs[0] + " for tcp: Service shop/web\n"; status != 0 || !strings.Contains(out, want) || strings.Contains(out, "table ip "+steering.LocalTable+" {") {
 			w.Errorf("%s: status %d, %s: the dry run lacks %q, or has a second table:\n%s", m.Name, status, errs, want, out)
 		}
 		out, errs, status = m.Openshift("egress", "explain", pod, "--protocol=tcp", "--socket="+m.Socket())

@@ -46,11 +46,6 @@ var tested = []suite{
 		Short:   "^Test(Payload_IsAccepted|Cleanup_|Writer_(Follows|Repairs$|Protocols|Journal|KernelGoes|PruneOther|UntouchedSeesRestore))",
 		What:    "egress SNAT by iptables",
 	},
-	{
-		Package: "pkg/kernel/nftables",
-		Short:   "^Test(Payload_|Cleanup_|Available_|Writer_(Follows|Repairs|Update|Tampering|Packets|Journal))",
-		What:    "egress SNAT by nftables",
-	},
 	{Package: "pkg/kernel/natorder", What: "NAT of others that decides before ours"},
 	{
 		Package: "pkg/kernel/conntrack",
@@ -65,8 +60,9 @@ var tested = []suite{
 	{
 		Package: "pkg/kernel/steering",
 		Short: "^Test(Packets_(Leave|FollowTheWay|ICMPError|Established)|Guard_(FlowWhile|ForgottenFlow$|PacketsWithoutFlow|PortsOfNodes)|" +
-			"Arrivals_FromAnother|Writer_AsNft|Ensure_(Twice|RepairsThe)|Postrouting_|CleanupPath_|Script_|Blocks_(TableFollows|PortsOutside)|Fast_(Own|SteeredAlone)$)",
-		What: "packets go to the node that holds their address, by the slow and the fast path",
+			"Arrivals_FromAnother|Writer_AsNft|Ensure_(Twice|RepairsThe)|Postrouting_|CleanupPath_|Script_|Blocks_(TableFollows|PortsOutside)|Fast_(Own|SteeredAlone)$|" +
+			"Local_(Available|Text|HostileNames|Follows|Repairs|Update|Tampering|Packets|Journal|Cleanup))",
+		What: "egress SNAT by nftables; packets go to the node that holds their address, by the slow and the fast path",
 	},
 	{Package: "pkg/kernel/fastpath", What: "the fast path's programs and tables"},
 	{Package: "pkg/kernel/portsecurity", What: "port security"},

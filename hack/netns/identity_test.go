@@ -22,8 +22,8 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // putService puts a Service of a namespace, of an age in seconds, in front of these pods.
@@ -401,7 +401,7 @@ func TestFlows_BegunDuringAFlush(t *testing.T) {
 		n.Ready()
 		for port := uint16(4000); port < 4005; port++ {
 			if n.Arguments["proxy-mode"] != nil || n.Arguments["egress-snat-backend"] != nil {
-				n.nft("delete table ip " + nftables.Table) // with no rule at all nothing would be tracked
+				n.nft("delete table ip " + steering.LocalTable) // with no rule at all nothing would be tracked
 			} else {
 				n.Iptables("-t", "nat", "-F")
 			}
@@ -472,11 +472,11 @@ func (n *node) snapshot() (restore func()) {
 	}
 	var tables string
 	for _, family := range []string{"ip", "ip6"} {
-		table, err := n.Node().Run(n.Context(), "nft", "list", "table", family, nftables.Table)
+		table, err := n.Node().Run(n.Context(), "nft", "list", "table", family, steering.LocalTable)
 		if err != nil {
 			n.Fatal(err)
 		}
-		tables += "table " + family + " " + nftables.Table + "\ndelete table " + family + " " + nftables.Table + "\n" + table
+		tables += "table " + family + " " + steering.LocalTable + "\ndelete table " + family + " " + steering.LocalTable + "\n" + table
 	}
 	return func() { n.AsSomebodyElse(tables, "nft", "-f", "-") }
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // nft runs nft as somebody else on the node would.
@@ -30,7 +30,7 @@ func (n *node) nft(command string) {
 // TestRepair_NFTablesTable: whatever somebody does to the table, or to the proxier's, is repaired
 // within the sync period, and pods leave from their egress IP again.
 func TestRepair_NFTablesTable(t *testing.T) {
-	const table = "ip " + nftables.Table
+	const table = "ip " + steering.LocalTable
 	inWays(t, ways[2:], func(n *node) {
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		n.serve(n.Pod(1), 80, "tcp4")
@@ -41,8 +41,8 @@ func TestRepair_NFTablesTable(t *testing.T) {
 		for _, damage := range []string{
 			"flush ruleset",
 			"delete table " + table,
-			"flush map " + table + " bindings",
-			"add element " + table + " bindings { 10.128.0.77 . tcp : 203.0.113.77 }",
+			"flush map " + table + " sources",
+			"add element " + table + " sources { 10.128.0.77 . tcp : 203.0.113.77 }",
 			"insert rule " + table + " postrouting accept",
 			"flush chain " + table + " postrouting",
 			"add chain " + table + " other { type nat hook postrouting priority 10 ; }",
@@ -67,7 +67,7 @@ func (n *node) proxierIsWhole() {
 	n.Helper()
 	n.Eventually(soon, func() error {
 		return n.Node().Do(func() error {
-			missing, err := nftables.MissingFromProxier(n.Context(), kernel.IPv4)
+			missing, err := reconcile.MissingFromProxier(n.Context(), kernel.IPv4)
 			if len(missing) > 0 {
 				err = fmt.Errorf("missing: %v", missing)
 			}
@@ -105,15 +105,15 @@ func TestTable_JournalEndsFlowsAfterAKill(t *testing.T) {
 
 // unbind makes the write by which a node takes the bindings of a pod out of the table, and nothing more.
 func unbind(ctx context.Context, pod netip.Addr) error {
-	w := nftables.NewWriter(kernel.IPv4)
+	w := steering.NewLocalWriter(kernel.IPv4)
 	defer w.Close()
-	held, _, err := w.Read(ctx)
-	if err != nil {
+	if _, err := w.Read(ctx); err != nil {
 		return err
 	}
+	held, _ := w.Standing()
 	others := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}}
 	var removed []kernel.Binding
-	for _, b := range held.Bindings() {
+	for _, b := range held.Bindings {
 		if b.Pod == pod {
 			removed = append(removed, b)
 		} else {
@@ -123,7 +123,7 @@ func unbind(ctx context.Context, pod netip.Addr) error {
 	if len(removed) == 0 || len(others.Bindings) == 0 {
 		return fmt.Errorf("%d bindings of %s and %d others are no test", len(removed), pod, len(others.Bindings))
 	}
-	_, err = w.Write(ctx, others, removed)
+	_, err := w.Write(ctx, others, removed)
 	return err
 }
 
@@ -183,7 +183,7 @@ func TestTable_IsRemoved(t *testing.T) {
 			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
 			n.Eventually(soon, func() error { // the journal goes last
 				listed, err := n.Node().Run(n.Context(), "nft", "list", "ruleset")
-				if err == nil && strings.Contains(listed, nftables.Table) {
+				if err == nil && strings.Contains(listed, steering.LocalTable) {
 					err = fmt.Errorf("nft lists\n%s", listed)
 				}
 				return err
@@ -225,10 +225,10 @@ func TestTable_CommandsShowIt(t *testing.T) {
 				n.Errorf("%v: status %d, %s%s; want %d and %q", args, status, stdout, stderr, want, text)
 			}
 		}
-		says(0, "table openshift-egress: ip daddr != @exclusions ip daddr != @egress-ips snat to ip saddr . meta l4proto map @bindings fully-random, with { 10.128.0.11 . tcp : 203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
+		says(0, "table openshift-egress: snat to ip saddr . meta l4proto map @sources fully-random, with { 10.128.0.11 . tcp : 203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
 		says(0, "IPv4: in agreement", "verify")
 		n.Signal(syscall.SIGSTOP)
-		n.nft("delete element ip " + nftables.Table + " bindings { 10.128.0.11 . tcp }")
+		n.nft("delete element ip " + steering.LocalTable + " sources { 10.128.0.11 . tcp }")
 		n.Signal(syscall.SIGCONT)
 		n.holdsPlan(soon)
 		says(0, "IPv4: in agreement", "verify")
@@ -284,7 +284,7 @@ func TestBackend_KernelRefuses(t *testing.T) {
 	n := newNode(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true})
 	n.serve(n.Outside(), whoamiPort, "tcp4")
 	n.putWeb([]string{egressV4.String()})
-	n.Refuses("ip " + nftables.Table + "-probe")
+	n.Refuses("ip " + steering.LocalTable + "-probe")
 	const mode = `proxyArguments.proxy-mode: egress SNAT cannot be done in the mode "nftables": use "iptables": the kernel refuses what egress SNAT needs of nftables: `
 	for arguments, want := range map[string]string{
 		`egress-snat-backend: [nftables]`:                       `proxyArguments.egress-snat-backend: use "iptables" or "auto": the kernel refuses what egress SNAT needs of nftables: `,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // lowestNAT and highestNAT are priorities of source NAT: the lowest that the kernel allows, and one behind everybody's.
@@ -24,7 +24,7 @@ const atOnce = 20
 // within a second.
 func TestPriorities_IdentityIsRightOrTold(t *testing.T) {
 	everyWay(t, func(n *node) {
-		first := map[reconcile.Backend]int{reconcile.IPTables: iptables.SourceNATPriority, reconcile.NFTables: nftables.SourceNATPriority}[n.Backend]
+		first := map[reconcile.Backend]int{reconcile.IPTables: iptables.SourceNATPriority, reconcile.NFTables: steering.LocalSourceNATPriority}[n.Backend]
 		n.Fields = map[string]any{"iptablesSyncPeriod": "10m"} // nobody waits for that
 		n.Configure("")
 		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")

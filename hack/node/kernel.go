@@ -15,7 +15,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -121,7 +120,7 @@ func (n *Node) compare(family v1.IPFamily, d kernel.Desired) (differences []stri
 		if len(steered.Exclusions) > 0 {
 			differences, table = differencesOf(steered, d), kernel.Desired{}
 		}
-		others, err := nftables.Compare(n.t.Context(), kernel.Family(family), table)
+		others, err := steering.CompareLocal(n.t.Context(), kernel.Family(family), table)
 		differences = append(differences, others...)
 		return err
 	})

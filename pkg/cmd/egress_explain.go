@@ -15,7 +15,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -343,23 +342,15 @@ func (d *decision) findFastPath(fast *status.FastPath) {
 
 // tracer returns a function that returns the rules that a packet matches in the node's back end.
 func tracer(s status.Snapshot, family status.Family) func(iptables.Packet) []rule {
+	desired := family.Plan.Desired()
 	switch family.NFTable {
 	case steering.Table:
-		desired := family.Plan.Desired()
 		desired.Steering.Blocks = blocksOf(s)
-		steered := steering.NewTracer(kernel.Family(family.Family), desired)
-		return func(p iptables.Packet) []rule {
-			step, _ := steered.Trace(steering.Packet(p))
-			return inTable(family.NFTable, step.Rule, step.Element)
-		}
-	case nftables.Table:
-		content := nftables.Render(family.Plan.Desired())
-		return func(p iptables.Packet) []rule {
-			step, _ := content.Trace(nftables.Packet(p))
-			return inTable(family.NFTable, step.Rule, step.Element)
-		}
+		return inTable(family.NFTable, steering.NewTracer(kernel.Family(family.Family), desired))
+	case steering.LocalTable:
+		return inTable(family.NFTable, steering.NewLocalTracer(kernel.Family(family.Family), desired))
 	}
-	rules := iptables.Render(family.Plan.Desired())
+	rules := iptables.Render(desired)
 	return func(p iptables.Packet) []rule {
 		result := []rule{}
 		steps, _ := rules.Trace(p)
@@ -370,12 +361,15 @@ func tracer(s status.Snapshot, family status.Family) func(iptables.Packet) []rul
 	}
 }
 
-// inTable returns the rule of a table that a packet matches; nothing if there is none.
-func inTable(table, text, element string) []rule {
-	if text == "" {
-		return []rule{}
+// inTable returns a function that returns the rule of a table that a packet matches; nothing if there is none.
+func inTable(table string, tracer steering.Tracer) func(iptables.Packet) []rule {
+	return func(p iptables.Packet) []rule {
+		step, _ := tracer.Trace(steering.Packet(p))
+		if step.Rule == "" {
+			return []rule{}
+		}
+		return []rule{{Table: table, Rule: step.Rule, Element: step.Element}}
 	}
-	return []rule{{Table: table, Rule: text, Element: element}}
 }
 
 // blocksOf returns the source ports that pods have for themselves, as far as a node knows.

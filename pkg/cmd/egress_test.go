@@ -24,7 +24,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -820,7 +819,7 @@ func TestEgressExplain_AgreesWithTheRules(t *testing.T) {
 		traced := func(table string) func(iptables.Packet) []rule {
 			return tracer(status.Snapshot{}, status.Family{Family: "IPv4", Plan: p, NFTable: table})
 		}
-		rules, table, steered := traced(""), traced(nftables.Table), traced(steering.Table)
+		rules, table, steered := traced(""), traced(steering.LocalTable), traced(steering.Table)
 		for range 200 {
 			packet := plan.Packet{
 				Pod:      netip.AddrFrom4([4]byte{10, byte(128 + r.IntN(5)), 0, byte(r.IntN(40))}),

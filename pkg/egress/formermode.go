@@ -9,7 +9,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
@@ -26,12 +25,12 @@ func (e *Extension) formerModeWarnings(ctx context.Context, name v1.IPFamily) ([
 			left = fmt.Sprintf("%d chains in the nat table of iptables, the first is %s", len(chains), chains[0])
 		}
 	} else {
-		there, err := nftables.HasProxierTable(ctx, kernel.Family(name))
+		there, err := reconcile.HasProxierTable(ctx, kernel.Family(name))
 		if err != nil {
 			return nil, fmt.Errorf("look for the rules of another proxy mode: %w", err)
 		}
 		if there {
-			left = "the nftables table " + nftables.ProxierTable
+			left = "the nftables table " + reconcile.ProxierTable
 		}
 	}
 	if left == "" {

@@ -15,7 +15,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/handover"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
@@ -76,7 +75,7 @@ func (p *Proxy) removePlugin() error {
 // removed: after a failure the next attempt finds the pods there, and meanwhile the guard drops what they send.
 func cleanupEgress(ctx context.Context) error {
 	rules, rulesErr := iptables.Withdraw(ctx)
-	tables, tablesErr := nftables.Withdraw(ctx)
+	tables, tablesErr := steering.WithdrawLocal(ctx)
 	errs := []error{rulesErr, tablesErr, steering.Halt(ctx)}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		steered, err := steering.Stands(ctx, family)
@@ -91,7 +90,7 @@ func cleanupEgress(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), nftables.Cleanup(ctx), steering.Cleanup(ctx), handover.Cleanup(ctx), portsecurity.Cleanup(ctx))
+	return errors.Join(iptables.Cleanup(ctx, iptables.Egress), steering.CleanupLocal(ctx), steering.Cleanup(ctx), handover.Cleanup(ctx), portsecurity.Cleanup(ctx))
 }
 
 // excluding is nothing that binds, with the networks of a table of steering.
@@ -137,13 +136,15 @@ func keepBindings(ctx context.Context, backend reconcile.Backend, family kernel.
 			return err
 		}
 	}
-	table := nftables.NewWriter(family)
+	table := steering.NewLocalWriter(family)
 	defer table.Close()
-	held, _, err := table.Read(ctx)
-	if err != nil || len(steered.Given) == 0 && len(held.Bindings()) > 0 {
+	_, err = table.Read(ctx)
+	standing, _ := table.Standing()
+	held := standing.All()
+	if err != nil || len(steered.Given) == 0 && len(held) > 0 {
 		return err
 	}
-	_, removed := kernel.Diff(kernel.Sorted(slices.Concat(held.Bindings(), steered.All())), steered.Given)
+	_, removed := kernel.Diff(kernel.Sorted(slices.Concat(held, steered.All())), steered.Given)
 	desired := excluding(steered)
 	desired.Bindings = steered.Given
 	_, err = table.Write(ctx, desired, removed)

@@ -13,7 +13,6 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -61,11 +60,12 @@ func TestCleanupSteering_KeepsTheEgressIP(t *testing.T) {
 	for range 2 {
 		inside(func(ctx context.Context) error { return cleanupSteering(ctx, reconcile.NFTables) })
 		inside(func(ctx context.Context) error {
-			w := nftables.NewWriter(kernel.IPv4)
+			w := steering.NewLocalWriter(kernel.IPv4)
 			defer w.Close()
-			held, _, err := w.Read(ctx)
-			if want := kernel.Sorted([]kernel.Binding{stays, leaves, judged}); !slices.Equal(held.Bindings(), want) || len(held["bindings"]) != 1 {
-				t.Errorf("the table has %v, want the record of %v, and %v", held, want, stays)
+			_, err := w.Read(ctx)
+			held, _ := w.Standing()
+			if want := kernel.Sorted([]kernel.Binding{stays, leaves, judged}); !slices.Equal(held.All(), want) || len(held.Given) != 1 {
+				t.Errorf("the table has %+v, want the record of %v, and %v", held, want, stays)
 			}
 			return err
 		})
@@ -108,7 +108,7 @@ func TestCleanupSteering_InTheIPTablesBackEnd(t *testing.T) {
 			if err := errors.Join(err, listErr); err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(listed, steering.Table) || strings.Contains(listed, nftables.Table) == has {
+			if strings.Contains(listed, steering.Table) || strings.Contains(listed, steering.LocalTable) == has {
 				t.Errorf("the tables are\n%s", listed)
 			}
 		})

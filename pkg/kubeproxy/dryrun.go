@@ -22,7 +22,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -60,9 +60,9 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) (err error)
 			errs = append(errs, err, printPlan(out, family, planned, bindingsOf(planned)))
 			continue
 		}
-		payload, program := p.payload(planned)
-		errs = append(errs, err, printPlan(out, family, planned, payload))
-		if payload == nil {
+		payload, program, payloadErr := p.payload(family, planned)
+		errs = append(errs, err, payloadErr, printPlan(out, family, planned, payload))
+		if len(payload) == 0 {
 			continue
 		}
 		if os.Geteuid() != 0 {
@@ -145,8 +145,8 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 			errs = append(errs, fmt.Errorf("print what steers %s packets: %w", family, err))
 			continue
 		}
-		switch err := nftables.Check(ctx, table); {
-		case errors.Is(err, nftables.ErrNoTool) && p.extension.Backend == reconcile.IPTables: // which does not need it
+		switch err := nft.Check(ctx, table); {
+		case errors.Is(err, nft.ErrNoTool) && p.extension.Backend == reconcile.IPTables: // which does not need it
 			_, _ = fmt.Fprintf(warnings, "The nftables table that steers %s packets was not checked: %v\n", family, err)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("the nftables table that steers %s packets would not be accepted: %w", family, err))
@@ -158,24 +158,25 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 }
 
 // payload returns what would be written, and the program that can check it.
-func (p *Proxy) payload(planned plan.Plan) (payload []byte, program string) {
-	nft := p.extension.Backend == reconcile.NFTables
+func (p *Proxy) payload(family v1.IPFamily, planned plan.Plan) (payload []byte, program string, err error) {
+	table := p.extension.Backend == reconcile.NFTables
 	comments := make(map[kernel.Binding]string, len(planned.Bindings))
 	for _, b := range planned.Bindings {
 		comments[b.InKernel()] = b.Service.String()
-		if !nft { // whose elements speak for themselves
+		if !table { // whose elements speak for themselves
 			comments[b.InKernel()] = bindingText(b)
 		}
 	}
-	if nft {
-		return nftables.Payload(planned.Desired(), comments), "nft --check"
+	if table {
+		text, err := steering.LocalText(kernel.Family(family), planned.Desired(), comments)
+		return []byte(text), "nft --check", err
 	}
-	return iptables.Payload(planned.Desired(), comments), "iptables-restore --test"
+	return iptables.Payload(planned.Desired(), comments), "iptables-restore --test", nil
 }
 
 func (p *Proxy) test(ctx context.Context, family v1.IPFamily, payload []byte) error {
 	if p.extension.Backend == reconcile.NFTables {
-		return nftables.Check(ctx, payload)
+		return nft.Check(ctx, payload)
 	}
 	return iptables.NewWriter(kernel.Family(family)).Check(ctx, payload)
 }

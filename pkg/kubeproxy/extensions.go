@@ -11,7 +11,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -55,7 +54,7 @@ func (p *Proxy) checkBackend(ctx context.Context) error {
 	if p.extension.Backend != reconcile.NFTables || p.flags.backend == autoBackend && p.extension.Proxier == reconcile.IPTables { // that was chosen because the kernel can
 		return nil
 	}
-	err := nftables.Available(ctx)
+	err := steering.LocalAvailable(ctx)
 	switch {
 	case err == nil:
 		return nil

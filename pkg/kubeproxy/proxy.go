@@ -25,8 +25,8 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/placement"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
@@ -197,7 +197,7 @@ func (p *Proxy) takeBackend() error {
 		p.extension.Backend = reconcile.NFTables
 		return nil
 	case backend == autoBackend:
-		if p.withoutNFTables = nftables.Available(context.Background()); p.withoutNFTables == nil {
+		if p.withoutNFTables = steering.LocalAvailable(context.Background()); p.withoutNFTables == nil {
 			p.extension.Backend = reconcile.NFTables
 		}
 		return nil

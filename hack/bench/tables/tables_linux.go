@@ -12,7 +12,6 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -70,7 +69,7 @@ func Rules(ctx context.Context, desired kernel.Desired) error {
 
 // Table writes the nftables table of a node that does not steer.
 func Table(ctx context.Context, desired kernel.Desired) error {
-	_, err := nftables.NewWriter(kernel.IPv4).Write(ctx, desired, nil)
+	_, err := steering.NewLocalWriter(kernel.IPv4).Write(ctx, desired, nil)
 	return err
 }
 

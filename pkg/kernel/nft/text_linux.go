@@ -14,7 +14,10 @@ import (
 
 // Text returns the input of nft -f that makes the table as it should be, where there is none. What nft has no words for it makes otherwise, in
 // IPv4, or leaves out: see snatByMap.
-func (s Spec) Text(want State) (string, error) {
+func (s Spec) Text(want State) (string, error) { return s.TextWith(want, nil) }
+
+// TextWith is Text with comments behind elements, by the set and the key. They have no line breaks.
+func (s Spec) TextWith(want State, comments map[string]map[Key]string) (string, error) {
 	if err := want.err(); err != nil {
 		return "", err
 	}
@@ -28,7 +31,7 @@ func (s Spec) Text(want State) (string, error) {
 		if set.Family != "" {
 			family = set.Family
 		}
-		set.writeText(&out, family, want.Sets[set.Name])
+		set.writeText(&out, family, want.Sets[set.Name], comments[set.Name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.Chains)) {
 		if !s.isBase(name) {
@@ -72,7 +75,7 @@ func (s Spec) writeChain(out *strings.Builder, name, hook string, rules []Rule) 
 	out.WriteString("\t}\n")
 }
 
-func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elements) {
+func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elements, comments map[Key]string) {
 	kind := "set"
 	if s.Map {
 		kind = "map"
@@ -89,7 +92,11 @@ func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elem
 	if len(elements) > 0 {
 		out.WriteString("\t\telements = {\n")
 		for _, key := range slices.SortedFunc(maps.Keys(elements), compareKeys) {
-			fmt.Fprintf(out, "\t\t\t%s,\n", s.Text(key, elements[key]))
+			fmt.Fprintf(out, "\t\t\t%s,", s.Text(key, elements[key]))
+			if comment := comments[key]; comment != "" {
+				fmt.Fprintf(out, " # %s", comment) // in the same line: nft 0.9.8 reads no other between elements
+			}
+			out.WriteString("\n")
 		}
 		out.WriteString("\t\t}\n")
 	}

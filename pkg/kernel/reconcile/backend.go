@@ -7,7 +7,8 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Backend is the means by which rules are written.
@@ -85,7 +86,7 @@ type steeringDriver interface {
 // newDriver returns the driver for what a Reconciler is configured to write, and that of the steering; nil
 // without any.
 func newDriver(c Config) (driver, steeringDriver) {
-	rules, table := iptables.NewWriter(c.Family), nftables.NewWriter(c.Family)
+	rules, table := iptables.NewWriter(c.Family), steering.NewLocalWriter(c.Family)
 	var d driver = &rulesDriver{family: c.Family, rules: rules, table: table}
 	if c.Backend == NFTables {
 		d = &tableDriver{family: c.Family, table: table, rules: rules, proxier: c.Proxier}
@@ -99,7 +100,7 @@ func newDriver(c Config) (driver, steeringDriver) {
 	return steered, steered
 }
 
-func fingerprint(ctx context.Context, family kernel.Family, table *nftables.Writer) (string, error) {
+func fingerprint(ctx context.Context, family kernel.Family, table *steering.LocalWriter) (string, error) {
 	generation, err := table.Generation(ctx)
 	if err != nil {
 		return "", err
@@ -112,7 +113,7 @@ func fingerprint(ctx context.Context, family kernel.Family, table *nftables.Writ
 type rulesDriver struct {
 	family  kernel.Family
 	rules   *iptables.Writer
-	table   *nftables.Writer
+	table   *steering.LocalWriter
 	written *iptables.Rendering // nil if nothing is
 }
 
@@ -201,17 +202,18 @@ func staleIPTables(rules *iptables.Writer) staleBackend {
 }
 
 // staleTable is what stands in the nftables table. A kernel without nftables holds nothing there.
-func staleTable(table *nftables.Writer) staleBackend {
+func staleTable(table *steering.LocalWriter) staleBackend {
 	unlessNone := func(err error) error {
-		if errors.Is(err, nftables.ErrNone) {
+		if errors.Is(err, nft.ErrNone) {
 			return nil
 		}
 		return err
 	}
 	return staleBackend{
 		read: func(ctx context.Context) (bindings []kernel.Binding, left bool, err error) {
-			content, _, err := table.Read(ctx)
-			return content.Bindings(), content != nil, unlessNone(err)
+			_, err = table.Read(ctx)
+			standing, stands := table.Standing()
+			return standing.All(), stands, unlessNone(err)
 		},
 		prune: func(ctx context.Context) error {
 			_, err := table.Write(ctx, kernel.Desired{}, nil)
@@ -223,7 +225,7 @@ func staleTable(table *nftables.Writer) staleBackend {
 // tableDriver writes an nftables table.
 type tableDriver struct {
 	family  kernel.Family
-	table   *nftables.Writer
+	table   *steering.LocalWriter
 	rules   *iptables.Writer
 	proxier Backend
 }
@@ -237,16 +239,17 @@ func (d *tableDriver) fingerprint(ctx context.Context) (string, error) {
 func (d *tableDriver) untouched(context.Context) (bool, error) { return false, nil }
 
 func (d *tableDriver) observe(ctx context.Context) (observation, error) {
-	content, differences, err := d.table.Read(ctx)
+	differences, err := d.table.Read(ctx)
 	if err != nil {
 		return observation{}, err
 	}
-	return observation{bindings: content.Bindings, differences: differences, altered: len(differences) > 0, jumpInFront: true, missing: d.missingFromProxier}, nil
+	standing, _ := d.table.Standing()
+	return observation{bindings: standing.All, differences: differences, altered: len(differences) > 0, jumpInFront: true, missing: d.missingFromProxier}, nil
 }
 
 func (d *tableDriver) missingFromProxier(ctx context.Context) (missing []string, err error) {
 	if d.proxier == NFTables {
-		return nftables.MissingFromProxier(ctx, d.family)
+		return MissingFromProxier(ctx, d.family)
 	}
 	if whole, err := d.rules.HasProxier(ctx); whole || err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -183,7 +182,7 @@ func (n *tableNode) hasTables(when string, want ...string) {
 func TestOneTable_AfterAnEarlierVersion(t *testing.T) {
 	onTableNodes(t, func(n *tableNode) {
 		stays, goes := n.binding(0), n.binding(1)
-		former := nftables.NewWriter(n.family)
+		former := steering.NewLocalWriter(n.family)
 		t.Cleanup(former.Close)
 		n.inside(func() error {
 			_, err := former.Write(t.Context(), n.desired(n.self, stays, goes), nil)
@@ -200,7 +199,7 @@ func TestOneTable_AfterAnEarlierVersion(t *testing.T) {
 			return errors.Join(err, formerErr)
 		})
 		n.nft("delete set %s %s removed", n.head, steering.Table) // which that version did not have
-		n.hasTables("before", nftables.Table, steering.Table)
+		n.hasTables("before", steering.LocalTable, steering.Table)
 
 		p := n.process()
 		result := p.want(n.desired(n.self, stays))
@@ -269,7 +268,7 @@ func TestOneTable_WhileTheAddressIsUnknown(t *testing.T) {
 		b := n.binding(0)
 		p := n.process()
 		p.want(n.desired(netip.Addr{}, b))
-		n.hasTables("unknown", nftables.Table)
+		n.hasTables("unknown", steering.LocalTable)
 		if p.Status().SteeringFault == nil {
 			n.Error("it is no fault that the address is not known")
 		}
@@ -298,7 +297,7 @@ func TestOneTable_WhileTheAddressIsUnknown(t *testing.T) {
 		n.seen(flow, b.EgressIP)
 		p = n.process()
 		p.want(n.desired(netip.Addr{}, b))
-		n.hasTables("another process, which does not know it", nftables.Table, steering.Table)
+		n.hasTables("another process, which does not know it", steering.LocalTable, steering.Table)
 		n.inside(func() error {
 			differences, err := p.Compare(t.Context(), p.last)
 			if want := "the table openshift-egress-steering of an earlier run gives flows"; len(differences) != 1 || !strings.Contains(differences[0], want) {
@@ -345,7 +344,7 @@ func TestOneTable_ChangesOfOthers(t *testing.T) {
 		for _, damage := range []string{
 			"flush ruleset", "delete element " + element, "flush chain " + n.head + " " + steering.Table + " postrouting",
 			"insert rule " + n.head + " " + steering.Table + " postrouting accept",
-			"add table " + n.head + " " + nftables.Table,
+			"add table " + n.head + " " + steering.LocalTable,
 		} {
 			n.nft("%s", damage)
 			if o := look(); !o.altered || len(o.differences) == 0 {

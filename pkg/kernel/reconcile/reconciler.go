@@ -16,7 +16,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
-	"github.com/openshift/origin-node/pkg/kernel/nftables"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -254,7 +253,7 @@ func (r *Reconciler) SourceNATPriority() int32 {
 	case r.config.Steering != nil:
 		return steering.SourceNATPriority
 	case r.config.Backend == NFTables:
-		return nftables.SourceNATPriority
+		return steering.LocalSourceNATPriority
 	}
 	return iptables.SourceNATPriority
 }
@@ -267,7 +266,7 @@ func (r *Reconciler) NFTable() string {
 	case r.path() != nil:
 		return steering.Table
 	}
-	return nftables.Table
+	return steering.LocalTable
 }
 
 // path is how the steering was written; nil if it was not.
@@ -281,14 +280,14 @@ func (r *Reconciler) path() *writtenSteering {
 // changes nothing.
 func (r *Reconciler) Compare(ctx context.Context, d kernel.Desired) ([]string, error) {
 	if r.NFTable() == steering.Table { // CompareSteering says how that differs
-		return nftables.Compare(ctx, r.config.Family, kernel.Desired{})
+		return steering.CompareLocal(ctx, r.config.Family, kernel.Desired{})
 	}
 	earlier, err := r.decidesEarlier(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if r.NFTable() == nftables.Table {
-		differences, err := nftables.Compare(ctx, r.config.Family, d)
+	if r.NFTable() == steering.LocalTable {
+		differences, err := steering.CompareLocal(ctx, r.config.Family, d)
 		return append(earlier, differences...), err
 	}
 	found, err := iptables.Look(ctx, r.config.Family)

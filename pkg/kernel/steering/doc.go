@@ -2,7 +2,7 @@
 // it that nothing of theirs leaves from another address. It writes, for one IP family, an nftables
 // table of its own, and the device, routes and ip rules that marked packets take. Which pods are
 // bound and which way each egress IP's packets take is said by others ([kernel.Desired]). The table gives flows their egress IPs, so
-// that it knows who gave a flow its address. In the nftables back end nothing else does. In the iptables back end it comes before the
+// that it knows who gave a flow its address. In the nftables back end nothing else does; a node that steers nothing has a smaller one. In the iptables back end it comes before the
 // rules of pkg/kernel/iptables, which stay as they are and give the same addresses.
 //
 // # Path
@@ -301,6 +301,28 @@
 //
 // The fast path takes what the pods have begun. What the far side has made known here has a translated destination, and takes the rules'
 // way on the holder.
+//
+// # A node that steers nothing
+//
+// In the nftables back end, on such a node or as long as its address is not known, a [LocalWriter] writes a table that has the sets of
+// bindings alone, and one chain, for pods that leave where they run:
+//
+//	table ip openshift-egress {
+//	    set exclusions, own, own-pods, bound, bound-pods, removed           as above
+//	    map sources     { type ipv4_addr . inet_proto : ipv4_addr; }        pod . protocol : egress IP
+//	    map pod-sources { type ipv4_addr : ipv4_addr; }                     pod : egress IP
+//	    chain postrouting {
+//	        type nat hook postrouting priority -197;
+//	        ip saddr . meta l4proto @bound                                  one look for pods that are not bound
+//	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
+//	            ip daddr != @exclusions
+//	            snat to ip saddr . meta l4proto map @sources fully-random
+//	        the same for bindings of all protocols, if there are any
+//	    }
+//	}
+//
+// A packet costs the same however many bindings there are. The chain is behind that of the steering, so that an earlier process's table
+// decides until this node's address is known. Where nothing is bound there is no table.
 //
 // # Who gets into the tunnel
 //

@@ -24,7 +24,7 @@ func (l layout) postrouting(pods bool, b *blocks) []nft.Rule {
 	rules := []nft.Rule{l.rule("does not leave from this node", l.notMarkedToLeave()+"goto "+onwardChain)}
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.givePorts(k, b)...)
-		rules = append(rules, l.rule("leaves from this node", k.from+" vmap "+k.sourcesMap))
+		rules = append(rules, l.rule("leaves from this node", k.giveBySource()))
 	}
 	rules = append(rules, l.rule("without a binding", l.markedWith(numberArrived)+"snat to IP saddr"))
 	if l.config.PortBlocks {

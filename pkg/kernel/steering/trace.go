@@ -21,12 +21,23 @@ type Packet struct {
 type Step struct{ Rule, Element string }
 
 // Tracer follows packets through the table of the node from which they leave.
-type Tracer struct{ content *content }
+type Tracer struct {
+	content *content
+	sets    []nft.Set
+	// give is what gives a flow the egress IP of its pod.
+	give func(selector) string
+}
 
-// NewTracer returns the Tracer for the bindings and the blocks of source ports of d.
+// NewTracer returns the Tracer for the bindings and the blocks of source ports of d, in [Table].
 func NewTracer(family kernel.Family, d kernel.Desired) Tracer {
 	d.Steering.Blocks = slices.SortedFunc(slices.Values(d.Steering.Blocks), kernel.CompareBlocks)
-	return Tracer{newContent(Config{Family: family, PortBlocks: true}, d, nil)}
+	config := Config{Family: family, PortBlocks: true}
+	return Tracer{newContent(config, d, nil), setsOf(config), selector.giveBySource}
+}
+
+// NewLocalTracer returns the Tracer for the bindings of d, in [LocalTable].
+func NewLocalTracer(family kernel.Family, d kernel.Desired) Tracer {
+	return Tracer{localContent(family, d), localSets(), selector.giveLocally}
 }
 
 // Trace returns the rule that is for p, and the address that p then leaves from: invalid if it keeps its source. There is no rule for a
@@ -51,7 +62,7 @@ func (t Tracer) Trace(p Packet) (step Step, snat netip.Addr) {
 		if ports, given := t.content.blocks.given[at.blocks][at.key]; given && p.Protocol != kernel.All {
 			return t.step("snat IP to "+way.from+" map "+way.blocksMap, at.blocks, keyWith(at.key, ports.last())), egressIP
 		}
-		return t.step(way.from+" vmap "+way.sourcesMap, at.sources, at.key), egressIP
+		return t.step(t.give(way.selector), at.sources, at.key), egressIP
 	}
 	return Step{}, netip.Addr{}
 }
@@ -61,8 +72,7 @@ func (t Tracer) step(rule, set string, key nft.Key) Step {
 	if t.content.family == kernel.IPv6 {
 		family = "ip6"
 	}
-	all := setsOf(Config{PortBlocks: true})
-	of := all[slices.IndexFunc(all, func(s nft.Set) bool { return s.Name == set })]
+	of := t.sets[slices.IndexFunc(t.sets, func(s nft.Set) bool { return s.Name == set })]
 	return Step{strings.ReplaceAll(rule, "IP", family), of.Text(key, t.content.sets[set][key])}
 }
 

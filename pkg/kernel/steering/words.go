@@ -68,6 +68,12 @@ func (k selector) takeWay() string {
 	return "meta priority set " + k.from + " map " + k.waysMap + " goto " + wayChain
 }
 
+// giveBySource goes to the chain that gives a bound pod's flow its egress IP. giveLocally gives it, from any port.
+func (k selector) giveBySource() string { return k.from + " vmap " + k.sourcesMap }
+func (k selector) giveLocally() string {
+	return "snat to " + k.from + " map " + k.sourcesMap + " fully-random"
+}
+
 // setMark puts a number into our bits of the mark, and leaves the others.
 func (l layout) setMark(number int) string {
 	set := fmt.Sprintf(" meta mark set meta mark & %#x", ^l.config.MarkMask)

@@ -1,4 +1,4 @@
-package nftables
+package steering
 
 import (
 	"fmt"
@@ -22,11 +22,11 @@ func many(count int, last string) kernel.Desired {
 	return p
 }
 
-// BenchmarkWrite writes all of a plan, one change of it, and the same again.
-func BenchmarkWrite(b *testing.B) {
+// BenchmarkLocal writes all of a plan, one change of it, and the same again.
+func BenchmarkLocal(b *testing.B) {
 	for _, count := range []int{100, 1_000, 10_000, 100_000} {
 		l := lab.ForTest(b, lab.Config{})
-		w := NewWriter(kernel.IPv4)
+		w := NewLocalWriter(kernel.IPv4)
 		plans := []kernel.Desired{many(count, "198.51.100.1"), many(count, "198.51.100.2")}
 		write := func(b *testing.B, p kernel.Desired) {
 			if _, err := w.Write(b.Context(), p, nil); err != nil {

@@ -1,4 +1,4 @@
-package nftables
+package steering
 
 import (
 	"net/netip"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // wicked are names of somebody who would like to write elements and rules, or to frighten a terminal.
@@ -36,6 +37,16 @@ func hostilePlan(v4 bool, comment string) (kernel.Desired, map[kernel.Binding]st
 	return p, comments
 }
 
+func hostileText(t *testing.T, v4 bool, comment string) string {
+	t.Helper()
+	d, comments := hostilePlan(v4, comment)
+	text, err := LocalText(map[bool]kernel.Family{true: kernel.IPv4, false: kernel.IPv6}[v4], d, comments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
 // FuzzHostileNames: whatever a comment says, the payload has the elements and rules that it has with
 // another, and the comment stays in its line, and can be read.
 func FuzzHostileNames(f *testing.F) {
@@ -44,7 +55,7 @@ func FuzzHostileNames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, v4 bool) {
 		split := func(comment string) (comments, rest []string) {
-			for line := range strings.Lines(string(Payload(hostilePlan(v4, comment)))) {
+			for line := range strings.Lines(hostileText(t, v4, comment)) {
 				element, comment, is := strings.Cut(line, " # ")
 				if is {
 					comments = append(comments, comment)
@@ -69,18 +80,20 @@ func FuzzHostileNames(f *testing.F) {
 	})
 }
 
-// TestPayload_HostileNamesAsNftReadsThem: they are nothing to it.
-func TestPayload_HostileNamesAsNftReadsThem(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+// TestLocal_HostileNamesAsNftReadsThem: they are nothing to it.
+func TestLocal_HostileNamesAsNftReadsThem(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		for _, name := range wicked {
-			p, comments := hostilePlan(n.family == kernel.IPv4, name)
-			n.inside(func() error { return Check(t.Context(), Payload(p, comments)) })
+			v4 := n.family == kernel.IPv4
+			text := []byte(hostileText(t, v4, name))
+			n.inside(func() error { return nft.Check(t.Context(), text) })
 			file := filepath.Join(t.TempDir(), "payload")
-			if err := os.WriteFile(file, Payload(p, comments), 0o600); err != nil {
+			if err := os.WriteFile(file, text, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			n.nft("-f " + file)
-			n.holds(Render(p))
+			d, _ := hostilePlan(v4, name)
+			n.holds(d)
 			n.nft("delete table " + n.name())
 		}
 	})

@@ -1,4 +1,4 @@
-package nftables
+package steering
 
 import (
 	"fmt"
@@ -12,48 +12,49 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
-var compareAddrs = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+var compareAddresses = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 
-// node is one whose kernel a test writes into.
-type node struct {
+// localNode is one whose kernel a test writes into.
+type localNode struct {
 	*testing.T
 	lab    *lab.Lab
 	family kernel.Family
-	*Writer
+	*LocalWriter
 }
 
-// onNode runs test in a namespace of its own for each IP family, with pods and a host outside.
-func onNode(t *testing.T, pods int, test func(n *node)) {
+// onLocalNode runs test in a namespace of its own for each IP family, with pods and a host outside.
+func onLocalNode(t *testing.T, pods int, test func(n *localNode)) {
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		t.Run(string(family), func(t *testing.T) {
 			l := lab.ForTest(t, lab.Config{Pods: pods, IPv6: true, Masquerade: true})
-			test(&node{T: t, lab: l, family: family, Writer: NewWriter(family)})
+			test(&localNode{T: t, lab: l, family: family, LocalWriter: NewLocalWriter(family)})
 		})
 	}
 }
 
 // of returns the address of the node's family.
-func (n *node) of(v4, v6 string) netip.Addr {
+func (n *localNode) of(v4, v6 string) netip.Addr {
 	if n.family == kernel.IPv4 {
 		return netip.MustParseAddr(v4)
 	}
 	return netip.MustParseAddr(v6)
 }
 
-func (n *node) host(h *lab.Host) netip.Addr {
+func (n *localNode) host(h *lab.Host) netip.Addr {
 	if n.family == kernel.IPv4 {
 		return h.V4
 	}
 	return h.V6
 }
 
-func (n *node) plan(bindings ...kernel.Binding) kernel.Desired {
+func (n *localNode) plan(bindings ...kernel.Binding) kernel.Desired {
 	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}, Bindings: bindings}
 	if n.family == kernel.IPv6 {
 		p.ClusterCIDRs = []netip.Prefix{lab.ClusterV6}
@@ -61,14 +62,14 @@ func (n *node) plan(bindings ...kernel.Binding) kernel.Desired {
 	return p
 }
 
-func (n *node) inside(f func() error) {
+func (n *localNode) inside(f func() error) {
 	n.Helper()
 	if err := n.lab.Node().Do(f); err != nil {
 		n.Fatal(err)
 	}
 }
 
-func (n *node) write(p kernel.Desired, removed ...kernel.Binding) (changed bool) {
+func (n *localNode) write(p kernel.Desired, removed ...kernel.Binding) (changed bool) {
 	n.Helper()
 	n.inside(func() (err error) {
 		changed, err = n.Write(n.Context(), p, removed)
@@ -77,38 +78,51 @@ func (n *node) write(p kernel.Desired, removed ...kernel.Binding) (changed bool)
 	return changed
 }
 
-func (n *node) read() (held Content, differences []string) {
+// read returns the bindings that the kernel has, those on record included, and how it differs from what was written.
+func (n *localNode) read() (held []kernel.Binding, differences []string) {
 	n.Helper()
 	n.inside(func() (err error) {
-		held, differences, err = n.Read(n.Context())
+		differences, err = n.Read(n.Context())
+		standing, _ := n.Standing()
+		held = standing.All()
 		return err
 	})
 	return held, differences
 }
 
-// holds fails unless somebody who has written nothing reads this content.
-func (n *node) holds(want Content) {
+// holds fails unless somebody who has written nothing reads what the table should hold.
+func (n *localNode) holds(d kernel.Desired, removed ...kernel.Binding) {
 	n.Helper()
 	n.inside(func() error {
-		held, _, err := NewWriter(n.family).Read(n.Context())
-		for _, c := range []Content{held, want} {
-			for name := range c {
-				if len(c[name]) == 0 {
-					delete(c, name)
-				}
-			}
-		}
-		if maps.EqualFunc(held, want, maps.Equal[Elements, Elements]) {
+		other := NewLocalWriter(n.family)
+		defer other.Close()
+		_, err := other.Read(n.Context())
+		content := localContent(n.family, d)
+		content.sets[removedSet] = journalOf(removed)
+		held, want := other.table.Held().Sets, localState(other.spec, content).Sets
+		if maps.EqualFunc(held, want, maps.Equal[nft.Elements, nft.Elements]) {
 			return err
 		}
-		if diff := cmp.Diff(want, held, compareAddrs); diff != "" {
+		if diff := cmp.Diff(want, held, cmpopts.EquateEmpty(), compareAddresses); diff != "" {
 			return fmt.Errorf("the kernel holds (-want +got):\n%s", diff)
 		}
 		return err
 	})
 }
 
-func (n *node) nft(command string) string {
+// text is what an administrator reads of the table, check what nft says of it.
+func (n *localNode) text(d kernel.Desired) string {
+	n.Helper()
+	text, err := LocalText(n.family, d, nil)
+	if err != nil {
+		n.Fatal(err)
+	}
+	return text
+}
+
+func (n *localNode) check(d kernel.Desired) error { return nft.Check(n.Context(), []byte(n.text(d))) }
+
+func (n *localNode) nft(command string) string {
 	n.Helper()
 	out, err := n.lab.Node().Run(n.Context(), "nft", strings.Fields(command)...)
 	if err != nil {
@@ -118,15 +132,15 @@ func (n *node) nft(command string) string {
 }
 
 // name is that of the table for nft.
-func (n *node) name() string {
+func (n *localNode) name() string {
 	if n.family == kernel.IPv4 {
-		return "ip " + Table
+		return "ip " + LocalTable
 	}
-	return "ip6 " + Table
+	return "ip6 " + LocalTable
 }
 
 // random returns a plan with about so many bindings.
-func (n *node) random(r *rand.Rand, count int) kernel.Desired {
+func (n *localNode) random(r *rand.Rand, count int) kernel.Desired {
 	var bindings []kernel.Binding
 	for range count {
 		b := kernel.Binding{
@@ -152,10 +166,10 @@ func (n *node) random(r *rand.Rand, count int) kernel.Desired {
 	return p
 }
 
-// TestWriter_FollowsThePlan goes through random plans: whatever was there before, the kernel holds the plan, as
+// TestLocal_FollowsThePlan goes through random plans: whatever was there before, the kernel holds the plan, as
 // one process writes them in turn and as another finds them; and nft can list it.
-func TestWriter_FollowsThePlan(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+func TestLocal_FollowsThePlan(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		r := rand.New(rand.NewPCG(1, 2))
 		for step := range 60 {
 			p := n.random(r, r.IntN(3)*r.IntN(700))
@@ -164,12 +178,12 @@ func TestWriter_FollowsThePlan(t *testing.T) {
 				removed = n.random(r, 3).Bindings
 			}
 			if r.IntN(10) == 0 {
-				n.Writer = NewWriter(n.family) // another process
+				n.LocalWriter = NewLocalWriter(n.family) // another process
 			}
 			if n.write(p, removed...); n.write(p, removed...) {
 				t.Fatalf("step %d: what was written was written again", step)
 			}
-			n.holds(Render(p).Record(removed))
+			n.holds(p, removed...)
 			if _, differences := n.read(); len(differences) > 0 {
 				t.Fatalf("step %d: it differs from what was written: %v", step, differences)
 			}
@@ -179,15 +193,15 @@ func TestWriter_FollowsThePlan(t *testing.T) {
 			t.Errorf("nft lists\n%s", listed)
 		}
 		n.write(kernel.Desired{})
-		if listed := n.nft("list ruleset"); strings.Contains(listed, Table) {
+		if listed := n.nft("list ruleset"); strings.Contains(listed, LocalTable) {
 			t.Errorf("with nothing to hold nft lists\n%s", listed)
 		}
 	})
 }
 
-// TestWriter_NothingToDo: a plan that is written already costs no transaction, and looking at it none.
-func TestWriter_NothingToDo(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+// TestLocal_NothingToDo: a plan that is written already costs no transaction, and looking at it none.
+func TestLocal_NothingToDo(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		p := n.random(rand.New(rand.NewPCG(3, 4)), 100)
 		n.write(p)
 		generation := func() (g uint32) {
@@ -213,25 +227,25 @@ func TestWriter_NothingToDo(t *testing.T) {
 	})
 }
 
-func TestWriter_Repairs(t *testing.T) {
+func TestLocal_Repairs(t *testing.T) {
 	for name, test := range map[string]struct{ breaks, says string }{
 		"a flushed ruleset":     {"flush ruleset", "lacks the element"},
 		"a deleted table":       {"delete table TABLE", "lacks the element"},
-		"a flushed map":         {"flush map TABLE bindings", "map TABLE"},
-		"a deleted element":     {"delete element TABLE bindings { POD . tcp }", "set bindings of table openshift-egress lacks the element"},
-		"an element too much":   {"add element TABLE bindings { OTHER . udp : EGRESS }", "has an unexpected element"},
-		"another egress IP":     {"add element TABLE pods { OTHER : EGRESS }", "has an unexpected element"},
+		"a flushed map":         {"flush map TABLE sources", "map TABLE"},
+		"a deleted element":     {"delete element TABLE sources { POD . tcp }", "set sources of table openshift-egress lacks the element"},
+		"an element too much":   {"add element TABLE sources { OTHER . udp : EGRESS }", "has an unexpected element"},
+		"another egress IP":     {"add element TABLE pod-sources { OTHER : EGRESS }", "has an unexpected element"},
 		"an exclusion too much": {"add element TABLE exclusions { EGRESS }", "has an unexpected element"},
 		"a rule too much":       {"insert rule TABLE postrouting accept", "has other rules than were written"},
 		"no rules":              {"flush chain TABLE postrouting", "has other rules than were written"},
 		"no chain":              {"delete chain TABLE postrouting", "lacks its chain"},
-		"a chain too much":      {"add chain TABLE foreign", "has 9 sets, chains and counters; 8 were written"},
+		"a chain too much":      {"add chain TABLE foreign", "has 10 sets, chains and counters; 9 were written"},
 		"another policy":        {"add chain TABLE postrouting { policy drop ; }", "another policy"},
 		"a table put to sleep":  {"add table TABLE { flags dormant ; }", "has flags that were not written, 'dormant' perhaps: 0x1"},
-		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 9 sets, chains and counters; 8 were written"},
+		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 10 sets, chains and counters; 9 were written"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onNode(t, 0, func(n *node) {
+			onLocalNode(t, 0, func(n *localNode) {
 				pod, egressIP := n.of("10.128.0.5", "fd00:10:128::5"), n.of("203.0.113.1", "2001:db8:113::1")
 				p := n.plan(kernel.Binding{Pod: pod, Protocol: kernel.TCP, EgressIP: egressIP})
 				n.write(p)
@@ -248,7 +262,7 @@ func TestWriter_Repairs(t *testing.T) {
 				if !n.write(p) {
 					t.Error("nothing was repaired")
 				}
-				n.holds(Render(p))
+				n.holds(p)
 				if _, differences := n.read(); len(differences) > 0 {
 					t.Errorf("after the repair: %v", differences)
 				}
@@ -257,10 +271,10 @@ func TestWriter_Repairs(t *testing.T) {
 	}
 }
 
-// TestWriter_TamperingIsNotHidden: a change that is written on top of what somebody else has done does
+// TestLocal_TamperingIsNotHidden: a change that is written on top of what somebody else has done does
 // not keep the next look from seeing that; and one that cannot be written is an error.
-func TestWriter_TamperingIsNotHidden(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+func TestLocal_TamperingIsNotHidden(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		bindings := func(pods ...int) (list []kernel.Binding) {
 			for _, pod := range pods {
 				list = append(list, kernel.Binding{
@@ -277,7 +291,7 @@ func TestWriter_TamperingIsNotHidden(t *testing.T) {
 			return err
 		}
 		n.write(n.plan(bindings(1, 2)...))
-		n.nft("flush map " + n.name() + " bindings")
+		n.nft("flush map " + n.name() + " sources")
 		if err := update(3); err != nil {
 			t.Fatal(err)
 		}
@@ -285,19 +299,19 @@ func TestWriter_TamperingIsNotHidden(t *testing.T) {
 			t.Errorf("after a flush and a change: %q, want the two elements that are lacking", differences)
 		}
 		n.write(n.plan(bindings(1, 2, 3)...))
-		n.holds(Render(n.plan(bindings(1, 2, 3)...)))
+		n.holds(n.plan(bindings(1, 2, 3)...))
 		n.nft("flush ruleset")
 		if err := update(4); err == nil {
 			t.Error("a change of a table that is not there was written")
 		}
 		n.write(n.plan(bindings(1, 2, 3, 4)...))
-		n.holds(Render(n.plan(bindings(1, 2, 3, 4)...)))
+		n.holds(n.plan(bindings(1, 2, 3, 4)...))
 	})
 }
 
-// TestWriter_Update goes through random plans by their differences alone.
-func TestWriter_Update(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+// TestLocal_Update goes through random plans by their differences alone.
+func TestLocal_Update(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		r := rand.New(rand.NewPCG(7, 8))
 		p := sorted(n.random(r, 100))
 		n.write(p)
@@ -318,7 +332,7 @@ func TestWriter_Update(t *testing.T) {
 				_, err := n.Update(t.Context(), change, journal)
 				return err
 			})
-			n.holds(Render(next).Record(journal))
+			n.holds(next, journal...)
 			if _, differences := n.read(); len(differences) > 0 {
 				t.Fatalf("step %d: it differs from what was written: %v", step, differences)
 			}
@@ -327,19 +341,19 @@ func TestWriter_Update(t *testing.T) {
 	})
 }
 
-func TestAvailable_LeavesNothing(t *testing.T) {
-	onNode(t, 0, func(n *node) {
-		n.inside(func() error { return Available(t.Context()) })
-		if listed := n.nft("list ruleset"); strings.Contains(listed, Table) {
+func TestLocal_AvailableLeavesNothing(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
+		n.inside(func() error { return LocalAvailable(t.Context()) })
+		if listed := n.nft("list ruleset"); strings.Contains(listed, LocalTable) {
 			t.Errorf("it leaves\n%s", listed)
 		}
 	})
 }
 
-// TestWriter_Packets sends what the doc's rules are about, and holds what is seen against what Trace says.
-func TestWriter_Packets(t *testing.T) {
+// TestLocal_Packets sends what the doc's rules are about, and holds what is seen against what Trace says.
+func TestLocal_Packets(t *testing.T) {
 	const port = 8080
-	onNode(t, 2, func(n *node) {
+	onLocalNode(t, 2, func(n *localNode) {
 		l, outside := n.lab, n.host(n.lab.Outside())
 		suffix := map[kernel.Family]string{kernel.IPv4: "4", kernel.IPv6: "6"}[n.family]
 		excluded, egressIP := n.of("192.0.2.77", "2001:db8:0:2::77"), n.of("203.0.113.1", "2001:db8:113::1")
@@ -383,7 +397,7 @@ func TestWriter_Packets(t *testing.T) {
 			if err != nil || seen != test.want {
 				t.Errorf("%s: seen as %s (%v), want %s", name, seen, err, test.want)
 			}
-			_, snat := Render(test.plan).Trace(Packet{Source: pod, Destination: test.to, Protocol: kernel.Protocol(test.protocol)})
+			_, snat := NewLocalTracer(n.family, test.plan).Trace(Packet{Source: pod, Destination: test.to, Protocol: kernel.Protocol(test.protocol)})
 			if snat.IsValid() != (test.want == egressIP) {
 				t.Errorf("%s: Trace says %s, want %s", name, snat, test.want)
 			}
@@ -391,24 +405,24 @@ func TestWriter_Packets(t *testing.T) {
 	})
 }
 
-// TestPayload_IsAccepted: what is printed for readers is what is written.
-func TestPayload_IsAccepted(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+// TestLocal_TextIsAccepted: what is printed for readers is what is written.
+func TestLocal_TextIsAccepted(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		r := rand.New(rand.NewPCG(5, 6))
 		for range 10 {
 			p := n.random(r, 50)
 			file := filepath.Join(t.TempDir(), "payload")
-			if err := os.WriteFile(file, Payload(p, nil), 0o600); err != nil {
+			if err := os.WriteFile(file, []byte(n.text(p)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			n.inside(func() error { return Check(t.Context(), Payload(p, nil)) })
+			n.inside(func() error { return n.check(p) })
 			n.nft("-f " + file)
-			n.holds(Render(p))
-			n.Writer = NewWriter(n.family)
+			n.holds(p)
+			n.LocalWriter = NewLocalWriter(n.family)
 			n.write(p)
 			// A node may be asked what it would write while it runs.
-			n.inside(func() error { return Check(t.Context(), Payload(n.random(r, 50), nil)) })
-			n.holds(Render(p))
+			n.inside(func() error { return n.check(n.random(r, 50)) })
+			n.holds(p)
 			printed := n.nft("list chain " + n.name() + " postrouting")
 			n.nft("delete table " + n.name())
 			n.nft("-f " + file)
@@ -417,59 +431,59 @@ func TestPayload_IsAccepted(t *testing.T) {
 			}
 			n.nft("delete table " + n.name())
 		}
-		if payload := Payload(kernel.Desired{}, nil); payload != nil {
-			t.Errorf("nothing to bind gives\n%s", payload)
+		if text := n.text(kernel.Desired{}); text != "" {
+			t.Errorf("nothing to bind gives\n%s", text)
 		}
-		n.inside(func() error { return Check(t.Context(), nil) })
+		n.inside(func() error { return n.check(kernel.Desired{}) })
 	})
 }
 
-// TestWriter_Journal: who comes after a process that died finds what that one removed.
-func TestWriter_Journal(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+// TestLocal_Journal: who comes after a process that died finds what that one removed.
+func TestLocal_Journal(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		gone := kernel.Binding{Pod: n.of("10.128.0.5", "fd00:10:128::5"), Protocol: kernel.TCP, EgressIP: n.of("203.0.113.1", "2001:db8:113::1")}
 		all := kernel.Binding{Pod: gone.Pod, Protocol: kernel.All, EgressIP: n.of("203.0.113.2", "2001:db8:113::2")}
 		n.write(n.plan(gone))
 		n.write(n.plan(all), gone)
-		n.Writer = NewWriter(n.family)
+		n.LocalWriter = NewLocalWriter(n.family)
 		held, _ := n.read()
-		if diff := cmp.Diff(kernel.Sorted([]kernel.Binding{gone, all}), held.Bindings(), compareAddrs); diff != "" {
+		if diff := cmp.Diff(kernel.Sorted([]kernel.Binding{gone, all}), held, compareAddresses); diff != "" {
 			t.Errorf("the bindings (-want +got):\n%s", diff)
 		}
 		n.write(kernel.Desired{}, all)
 		held, _ = n.read()
-		if diff := cmp.Diff([]kernel.Binding{all}, held.Bindings(), compareAddrs); diff != "" {
+		if diff := cmp.Diff([]kernel.Binding{all}, held, compareAddresses); diff != "" {
 			t.Errorf("the bindings (-want +got):\n%s", diff)
 		}
 		n.write(kernel.Desired{})
-		n.holds(nil)
+		n.holds(kernel.Desired{})
 	})
 }
 
-func TestCleanup_RemovesTheTables(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+func TestLocal_CleanupRemovesTheTables(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		b := kernel.Binding{Pod: n.of("10.128.0.5", "fd00:10:128::5"), Protocol: kernel.TCP, EgressIP: n.of("203.0.113.1", "2001:db8:113::1")}
 		n.write(n.plan(b))
 		n.nft("insert rule " + n.name() + " postrouting accept") // whatever became of it
 		n.inside(func() error {
 			for range 2 { // the second finds the journal of the first, which died
-				withdrawn, err := Withdraw(t.Context())
-				if diff := cmp.Diff([]kernel.Binding{b}, withdrawn[n.family], compareAddrs); diff != "" || err != nil {
+				withdrawn, err := WithdrawLocal(t.Context())
+				if diff := cmp.Diff([]kernel.Binding{b}, withdrawn[n.family], compareAddresses); diff != "" || err != nil {
 					t.Errorf("withdrew, %v (-want +got):\n%s", err, diff)
 				}
-				n.holds(Content{}.Record([]kernel.Binding{b}))
+				n.holds(kernel.Desired{}, b)
 			}
-			return Cleanup(t.Context())
+			return CleanupLocal(t.Context())
 		})
-		if listed := n.nft("list ruleset"); strings.Contains(listed, Table) {
+		if listed := n.nft("list ruleset"); strings.Contains(listed, LocalTable) {
 			t.Errorf("nft lists\n%s", listed)
 		}
 	})
 }
 
-// TestWriter_LargePlan writes as much as a large node has, in one transaction.
-func TestWriter_LargePlan(t *testing.T) {
-	onNode(t, 0, func(n *node) {
+// TestLocal_LargePlan writes as much as a large node has, in one transaction.
+func TestLocal_LargePlan(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
 		var bindings []kernel.Binding
 		for i := range 30_000 {
 			bindings = append(bindings, kernel.Binding{
@@ -478,8 +492,68 @@ func TestWriter_LargePlan(t *testing.T) {
 			})
 		}
 		n.write(n.plan(bindings...))
-		n.holds(Render(n.plan(bindings...)))
+		n.holds(n.plan(bindings...))
 		n.write(n.plan(bindings[:15_000]...), bindings[15_000:]...)
-		n.holds(Render(n.plan(bindings[:15_000]...)).Record(bindings[15_000:]))
+		n.holds(n.plan(bindings[:15_000]...), bindings[15_000:]...)
 	})
 }
+
+// next returns a plan that has some of another's bindings, and others.
+func (n *localNode) next(r *rand.Rand, p kernel.Desired) kernel.Desired {
+	next := n.random(r, 1+r.IntN(30))
+	if r.IntN(3) > 0 {
+		next.Networks = p.Networks
+	}
+	for _, b := range p.Bindings {
+		if r.IntN(4) > 0 && !slices.ContainsFunc(next.Bindings, func(o kernel.Binding) bool { return o.Pod == b.Pod && o.Protocol == b.Protocol }) {
+			next.Bindings = append(next.Bindings, b)
+		}
+	}
+	return sorted(next)
+}
+
+func sorted(p kernel.Desired) kernel.Desired {
+	p.Bindings = slices.SortedFunc(slices.Values(p.Bindings), kernel.CompareBindings)
+	return p
+}
+
+// TestLocal_TakesOverAFormerTable: what a version before has written, with other sets, says what was bound, and is replaced.
+func TestLocal_TakesOverAFormerTable(t *testing.T) {
+	onLocalNode(t, 0, func(n *localNode) {
+		b := kernel.Binding{Pod: n.of("10.128.0.5", "fd00:10:128::5"), Protocol: kernel.TCP, EgressIP: n.of("203.0.113.1", "2001:db8:113::1")}
+		removed := kernel.Binding{Pod: n.of("10.128.0.6", "fd00:10:128::6"), Protocol: kernel.All, EgressIP: b.EgressIP}
+		text := strings.NewReplacer("TABLE", n.name(), "ADDRESS", map[kernel.Family]string{kernel.IPv4: "ipv4_addr", kernel.IPv6: "ipv6_addr"}[n.family], "POD", b.Pod.String(), "EGRESS", b.EgressIP.String(),
+			"GONE", removed.Pod.String(), "IP", strings.Fields(n.name())[0]).Replace(formerTable)
+		file := filepath.Join(t.TempDir(), "former")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.nft("-f " + file)
+		held, _ := n.read()
+		if diff := cmp.Diff(kernel.Sorted([]kernel.Binding{b, removed}), held, compareAddresses); diff != "" {
+			t.Errorf("the bindings (-want +got):\n%s", diff)
+		}
+		if !n.write(n.plan(b)) {
+			t.Error("it was left as it was")
+		}
+		n.holds(n.plan(b))
+		if listed := n.nft("list table " + n.name()); strings.Contains(listed, "bindings") {
+			t.Errorf("nft lists\n%s", listed)
+		}
+	})
+}
+
+const formerTable = `table TABLE {
+	set exclusions { type ADDRESS; flags interval; }
+	set egress-ips { type ADDRESS; elements = { EGRESS } }
+	set own { type ADDRESS . inet_proto . ADDRESS; elements = { POD . tcp . EGRESS } }
+	set own-pods { type ADDRESS . ADDRESS; }
+	map bindings { type ADDRESS . inet_proto : ADDRESS; elements = { POD . tcp : EGRESS } }
+	map pods { type ADDRESS : ADDRESS; }
+	set removed { type ADDRESS . inet_proto . ADDRESS; elements = { GONE . 0 . EGRESS } }
+	chain postrouting {
+		type nat hook postrouting priority -197;
+		IP daddr != @exclusions IP daddr != @egress-ips snat to IP saddr . meta l4proto map @bindings fully-random
+	}
+}
+`

@@ -1,4 +1,4 @@
-package nftables
+package nft
 
 import (
 	"bytes"
@@ -8,18 +8,22 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"time"
 )
 
 // ErrNoTool is returned where the program nft is not installed.
-var ErrNoTool = errors.New("nft is not installed (Debian package nftables)")
+var ErrNoTool = errors.New("nft is not installed (Debian package nft)")
 
-// Check lets nft check a payload without applying it, as in a kernel that does not have the table:
-// sets that the [Writer] has made are not in all that they say of themselves those of nft.
+// checkTime is how long nft may take to check a table.
+const checkTime = 30 * time.Second
+
+// Check lets nft check a table ([Spec.Text]) without applying it, as in a kernel that does not have it:
+// sets that a [Writer] has made are not in all that they say of themselves those of nft.
 func Check(ctx context.Context, payload []byte) error {
 	if len(payload) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, checkTime)
 	defer cancel()
 	command := exec.CommandContext(ctx, "nft", "--check", "--file", "-")
 	table, _, _ := bytes.Cut(payload, []byte(" {\n"))

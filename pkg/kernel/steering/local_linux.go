@@ -1,0 +1,226 @@
+package steering
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/google/nftables"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
+)
+
+// LocalTable is the name of the nftables table of a node that steers nothing, in either family. Changing it orphans what earlier versions
+// have written.
+const LocalTable = "openshift-egress"
+
+// LocalSourceNATPriority is that of its chain: in front of everybody else's source NAT, and behind that of [Table].
+const LocalSourceNATPriority = SourceNATPriority + 1
+
+// localSets are sets of [Table]. Here the sources give egress IPs themselves: no rule depends on the address.
+func localSets() (local []nft.Set) {
+	for _, set := range sets {
+		switch set.Name {
+		case exclusionsSet, ownSet, ownPodsSet, boundSet, boundPodsSet, sourcesMap, podSourcesMap, removedSet:
+			set.Chains = ""
+			local = append(local, set)
+		}
+	}
+	return local
+}
+
+func localSpec(family kernel.Family) nft.Spec {
+	return nft.Spec{Name: LocalTable, Family: family, Sets: localSets(), Chains: []nft.Chain{{
+		Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: nftables.ChainPriority(LocalSourceNATPriority),
+	}}}
+}
+
+// localState returns what the table should hold for a content: nothing if that binds nothing and has nothing on record.
+func localState(spec nft.Spec, c *content) nft.State {
+	if len(c.uses) == 0 && len(c.sets[removedSet]) == 0 {
+		return nft.State{}
+	}
+	state := nft.State{Sets: nft.Content{}, Chains: map[string][]nft.Rule{}}
+	for _, set := range spec.Sets {
+		state.Sets[set.Name] = c.sets[set.Name]
+	}
+	for _, k := range selectors(c.pods > 0) {
+		rule := spec.Commented("a bound pod's flow begins", k.leaving()+" "+toOutside+" "+k.giveLocally())
+		state.Chains[postroutingChain] = append(state.Chains[postroutingChain], rule)
+	}
+	return state
+}
+
+// localContent is that for the bindings and networks of d.
+func localContent(family kernel.Family, d kernel.Desired) *content {
+	return newContent(Config{Family: family}, kernel.Desired{Networks: d.Networks, Bindings: d.Bindings}, nil)
+}
+
+// LocalWriter keeps the table of one IP family where nothing is steered: pods leave from their egress IPs where they run. It must not be used
+// by two goroutines at once, and not in two network namespaces.
+type LocalWriter struct {
+	spec  nft.Spec
+	table *nft.Writer
+	// content is that of what was written last, if the kernel is known to hold it.
+	content *content
+}
+
+// NewLocalWriter returns a LocalWriter for the network namespace of the process.
+func NewLocalWriter(family kernel.Family) *LocalWriter {
+	spec := localSpec(family)
+	return &LocalWriter{spec: spec, table: nft.NewWriter(spec)}
+}
+
+// Close gives back what the LocalWriter has from the kernel. What it has written stays.
+func (w *LocalWriter) Close() { w.table.Close() }
+
+// Read looks at what the kernel holds, so that the next Write repairs whatever differs. It returns in words for a log how that differs from
+// what was written last. A process that has written nothing yet gets no differences.
+func (w *LocalWriter) Read(ctx context.Context) (differences []string, err error) {
+	_, differences, err = w.table.Read(ctx)
+	if err == nil && (len(differences) > 0 || !w.table.Known()) {
+		w.content = nil
+	}
+	return differences, err
+}
+
+// Standing returns what the table had when it was read or written last, and whether there was one.
+func (w *LocalWriter) Standing() (s Standing, stands bool) {
+	held := w.table.Held().Sets
+	return standingOf(held), held != nil
+}
+
+// Generation returns the number of the kernel's ruleset in the network namespace, which each transaction of anybody raises by one. It is 0
+// where the kernel has no nftables.
+func (w *LocalWriter) Generation(ctx context.Context) (uint32, error) {
+	return w.table.Generation(ctx)
+}
+
+// Elements returns the number of elements that were written last.
+func (w *LocalWriter) Elements() int { return w.table.Held().Sets.Elements() }
+
+// Write makes the kernel hold what d asks for, with the removed bindings on record, and tells whether it had to change anything. It looks at
+// the kernel first if it does not know it. After an error the kernel holds what it held before, and the next Write replaces the table.
+func (w *LocalWriter) Write(ctx context.Context, d kernel.Desired, removed []kernel.Binding) (changed bool, err error) {
+	w.content = localContent(w.spec.Family, d)
+	w.content.sets[removedSet] = journalOf(removed)
+	changed, err = w.table.Write(ctx, localState(w.spec, w.content))
+	return changed, w.forgetAfter(err)
+}
+
+// Update is Write for what differs by c from what was written last. It costs what c is about, and does not look at the kernel: an error may
+// mean that somebody else has changed the table.
+func (w *LocalWriter) Update(ctx context.Context, c kernel.Change, removed []kernel.Binding) (changed bool, err error) {
+	if w.content == nil {
+		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", LocalTable)
+	}
+	c.SteeringChanged = false
+	edit := w.content.follow(c, nil)
+	edit.Replace(removedSet, journalOf(removed))
+	changed, err = w.table.Change(ctx, localState(w.spec, w.content), edit.Change())
+	return changed, w.forgetAfter(err)
+}
+
+// forgetAfter forgets what was to be written if that failed.
+func (w *LocalWriter) forgetAfter(err error) error {
+	if err != nil {
+		w.content = nil
+	}
+	return err
+}
+
+// LocalAvailable returns why pods cannot get egress IPs by this kernel's nftables; nil if they can. It has the kernel make a table with
+// everything in it, and take it away in the same transaction.
+func LocalAvailable(ctx context.Context) error {
+	spec := localSpec(kernel.IPv4)
+	spec.Name = LocalTable + "-probe"
+	w := nft.NewWriter(spec)
+	defer w.Close()
+	pod, egressIP := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2") // RFC 5737
+	d := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{netip.PrefixFrom(pod, 24).Masked()}}}
+	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
+		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
+	}
+	err := w.Try(ctx, localState(spec, localContent(kernel.IPv4, d)))
+	if err != nil && !errors.Is(err, nft.ErrNone) {
+		return fmt.Errorf("the kernel refuses what egress SNAT needs of nftables: %w", err)
+	}
+	return err
+}
+
+// CompareLocal says, for an operator and in a line each, how the table of a node that steers nothing differs from what it should hold for d;
+// nothing if it does not.
+func CompareLocal(ctx context.Context, family kernel.Family, d kernel.Desired) ([]string, error) {
+	spec := localSpec(family)
+	w := nft.NewWriter(spec)
+	defer w.Close()
+	held, fault, err := w.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	want := localState(spec, localContent(family, d))
+	differences := spec.Differences(want, held)
+	switch {
+	case fault != "":
+		return append([]string{fault}, differences...), nil
+	case want.Sets == nil && held.Sets != nil && len(held.Sets[removedSet]) == 0:
+		return append(differences, fmt.Sprintf("table %s is unexpected", LocalTable)), nil
+	}
+	return differences, nil
+}
+
+// LocalText returns the input of nft -f that makes the table for d in a kernel that has none; "" if d binds nothing. The element that gives a
+// binding its egress IP has the binding's comment behind it, if there is one. It is for readers: the [LocalWriter] speaks netlink.
+func LocalText(family kernel.Family, d kernel.Desired, comments map[kernel.Binding]string) (string, error) {
+	if len(d.Bindings) == 0 {
+		return "", nil
+	}
+	spec := localSpec(family)
+	byKey := map[string]map[nft.Key]string{sourcesMap: {}, podSourcesMap: {}}
+	for b, comment := range comments {
+		at := placesOf(b)
+		byKey[at.sources][at.key] = kernel.Printable(comment)
+	}
+	return spec.TextWith(localState(spec, localContent(family, d)), byKey)
+}
+
+// WithdrawLocal takes all bindings of both families out of the table, but leaves them on record. It returns them; [CleanupLocal] removes the
+// record when nothing depends on it any more.
+func WithdrawLocal(ctx context.Context) (map[kernel.Family][]kernel.Binding, error) {
+	withdrawn := map[kernel.Family][]kernel.Binding{}
+	err := everywhere(func(w *LocalWriter) error {
+		_, err := w.Read(ctx)
+		standing, _ := w.Standing()
+		all := standing.All()
+		if err == nil && len(all) > 0 {
+			_, err = w.Write(ctx, kernel.Desired{}, all)
+		}
+		withdrawn[w.spec.Family] = all
+		return err
+	})
+	return withdrawn, err
+}
+
+// CleanupLocal removes the tables of both families, whatever they hold.
+func CleanupLocal(ctx context.Context) error {
+	return everywhere(func(w *LocalWriter) error {
+		_, err := w.Write(ctx, kernel.Desired{}, nil)
+		return err
+	})
+}
+
+// everywhere calls do for both families. A kernel without nftables holds nothing.
+func everywhere(do func(*LocalWriter) error) error {
+	var errs []error
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		w := NewLocalWriter(family)
+		err := do(w)
+		w.Close()
+		if !errors.Is(err, nft.ErrNone) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
