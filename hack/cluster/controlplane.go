@@ -242,6 +242,7 @@ func (c *ControlPlane) addComponents(config Config, admin pair) error {
 	}
 	c.Etcd = add("etcd", etcdURL+"/readyz", c.etcdArgs())
 	c.APIServer = add("kube-apiserver", c.URL()+"/readyz", append(c.apiServerArgs(), config.APIServer...))
+	c.Etcd.first, c.APIServer.first = true, true
 	running := controllers
 	if config.Kubelets {
 		running = slices.Concat(controllers, kubeletsControllers)

@@ -14,12 +14,11 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-const (
-	// established is how many connections of each kind there are, as many of each pod.
-	established = 20
-	// beat is how often each sends a byte.
-	beat = 20 * time.Millisecond
-)
+// established is how many connections of each kind there are, as many of each pod.
+const established = 20
+
+// beat is how often each sends a byte.
+var beat = lab.Stretch(20 * time.Millisecond)
 
 // connections are established before a fault, and stay. Of one half both sides send, of the others the far side alone.
 type connections struct {

@@ -54,6 +54,10 @@ func inside(args []string) error {
 	if err := json.Unmarshal(text, &p); err != nil {
 		return err
 	}
+	// The kernel goes through all of conntrack's table again and again.
+	if err := os.WriteFile("/sys/module/nf_conntrack/parameters/hashsize", []byte("8192"), 0o600); err != nil {
+		return err
+	}
 	f, err := findFacts(ctx, p.Native)
 	if err != nil {
 		return err
