@@ -243,8 +243,11 @@ func (d *tableDriver) observe(ctx context.Context) (observation, error) {
 	if err != nil {
 		return observation{}, err
 	}
-	standing, _ := d.table.Standing()
-	return observation{bindings: standing.All, differences: differences, altered: len(differences) > 0, jumpInFront: true, missing: d.missingFromProxier}, nil
+	bindings := func() []kernel.Binding { // few looks ask for them
+		standing, _ := d.table.Standing()
+		return standing.All()
+	}
+	return observation{bindings: bindings, differences: differences, altered: len(differences) > 0, jumpInFront: true, missing: d.missingFromProxier}, nil
 }
 
 func (d *tableDriver) missingFromProxier(ctx context.Context) (missing []string, err error) {
