@@ -23,12 +23,10 @@ const (
 	removedChain = chainPrefix + "REMOVED "
 )
 
-// bindingMaps are the tables and maps that have an element for each pod that is bound: with steering, without, and without as the version
-// before wrote it.
-var bindingMaps = [][2]string{
-	{"openshift-egress-steering", "sources"}, {"openshift-egress-steering", "pod-sources"},
-	{"openshift-egress", "sources"}, {"openshift-egress", "pod-sources"},
-	{"openshift-egress", "bindings"}, {"openshift-egress", "pods"},
+// bindingSets are the tables, and their sets and maps, that have an element for each pod that is bound: with steering, and without.
+var bindingSets = []struct{ table, kind, name string }{
+	{"openshift-egress-steering", "map", "sources"}, {"openshift-egress-steering", "map", "pod-sources"},
+	{"openshift-egress", "set", "own"}, {"openshift-egress", "set", "own-pods"},
 }
 
 // boundInKernel returns an address that the kernel has a rule or an element for. The error says why it cannot be known
@@ -69,8 +67,8 @@ func boundOf(ctx context.Context, v4, nft bool) (bound []netip.Addr, err error) 
 	if !nft || !installed("nft") {
 		return bound, nil
 	}
-	for _, of := range bindingMaps {
-		listed, err := output(ctx, "nft", "list", "map", family, of[0], of[1])
+	for _, of := range bindingSets {
+		listed, err := output(ctx, "nft", "list", of.kind, family, of.table, of.name)
 		if err != nil && !strings.Contains(err.Error(), nftFindsNone) {
 			return nil, err
 		}

@@ -44,7 +44,8 @@ func (m *machine) run(ctx context.Context) error {
 	console := filepath.Join(m.dir, "console")
 	// One processor: with two, the kernel may run on one of them what it is rewriting from the other, which emulation does not show it
 	// at once (an oops in int3). no_timer_check: on a busy machine the emulated timer may seem broken to the kernel, which does not boot then.
-	// Page tables of five levels and the protection of memory from the kernel itself cost time, and nothing here is about them.
+	// Page tables of five levels, the protection of memory from the kernel itself, and memory that is cleared when it is taken cost time, and
+	// nothing here is about them.
 	qemu := exec.CommandContext(ctx, "qemu-system-x86_64", "-accel", "tcg", "-cpu", "max,-la57,-smap,-smep,-pku", "-m", "8192", "-smp", "1",
 		"-nodefaults", "-display", "none", "-no-reboot", "-serial", "file:"+console, "-serial", "stdio",
 		"-kernel", filepath.Join(m.dir, "vmlinuz"), "-initrd", filepath.Join(m.dir, "initrd"),

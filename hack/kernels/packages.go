@@ -61,7 +61,7 @@ var tested = []suite{
 		Package: "pkg/kernel/steering",
 		Short: "^Test(Packets_(Leave|FollowTheWay|ICMPError|Established)|Guard_(FlowWhile|ForgottenFlow$|PacketsWithoutFlow|PortsOfNodes)|" +
 			"Arrivals_FromAnother|Writer_AsNft|Ensure_(Twice|RepairsThe)|Postrouting_|CleanupPath_|Script_|Blocks_(TableFollows|PortsOutside)|Fast_(Own|SteeredAlone)$|" +
-			"Local_(Available|Text|HostileNames|Follows|Repairs|Update|Tampering|Packets|Journal|Cleanup))",
+			"Local_(Available|TakesOver|Text|HostileNames|Follows|Repairs|Update|Tampering|Packets|Journal|Cleanup))",
 		What: "egress SNAT by nftables; packets go to the node that holds their address, by the slow and the fast path",
 	},
 	{Package: "pkg/kernel/fastpath", What: "the fast path's programs and tables"},

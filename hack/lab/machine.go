@@ -24,7 +24,7 @@ var slowness = func() float64 {
 }()
 
 // Stretch returns what a deadline is on this machine. It is for those that bound how long something may take; not for the time in which
-// nothing must happen, and not for a question that may have no answer.
+// nothing must happen, and not for a question that may have no answer. It is for pauses as well between things that cost the machine time.
 func Stretch(deadline time.Duration) time.Duration {
 	return time.Duration(float64(deadline) * slowness)
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
-// SyncPeriod is the nodes' iptablesSyncPeriod: what somebody else has broken is repaired within it. A node reads the kernel twice in it, which
-// is half of what an emulated machine can do.
+// SyncPeriod is the nodes' iptablesSyncPeriod: what somebody else has broken is repaired within it. A node reads the kernel twice in it: every
+// 2.5 seconds that would take half of an emulated machine's time.
 var SyncPeriod = lab.Stretch(5 * time.Second)
 
 // Soon bounds everything that takes a fraction of a second on an idle machine.

@@ -4,10 +4,10 @@
 //
 // The folders below act on such values:
 //
-//	iptables, nftables   source NAT rules, by iptables-restore, or over netlink where nothing is steered
+//	iptables             source NAT rules, by iptables-restore
 //	nft                  what keeps an nftables table, whatever is in it
 //	steering             the table that gives flows their egress IPs, the way of packets to the node that
-//	                     holds them, and the guard
+//	                     holds them, and the guard; a smaller table where nothing is steered
 //	fastpath             a shorter way for established flows to that node
 //	conntrack            tracked flows that have the wrong source address
 //	reconcile            the one owner of what the kernel holds; it decides when to look, what

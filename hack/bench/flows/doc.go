@@ -24,7 +24,7 @@
 //	single       one SNAT rule for the cluster CIDR, with random ports as in our rules: the least that netfilter does
 //	single-again the same on another node: the difference between two equal nodes
 //	legacy, nft  the rules of package iptables, written by either back end
-//	nftables     the table of package nftables, beside the nftables proxier's
+//	nftables     the table of a node that steers nothing, beside the nftables proxier's
 //
 // Before a structure is measured, the far side must see a sample of all loads from the right addresses.
 //
@@ -42,8 +42,8 @@
 // No socket is part of it, neither of the pod nor of anybody who receives; with these, which other
 // rows are about, all ratios are nearer to 1. The structures:
 //
-//	unsteered    the table of package nftables, as above
-//	local        in its place that of package steering, with all egress IPs on this node
+//	unsteered    the table of a node that steers nothing, as above
+//	local        in its place that of one that steers, with all egress IPs on this node
 //	away         the same with all of them on another node, for unbound pods: routes are chosen by rules
 //	unblocked, blocked   local, where the node holds the egress IPs; and each pod has ports of its egress IP for itself
 //	sharing      pods of other nodes have such ports, and those of this one share what is left

@@ -17,7 +17,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// The structures of steering: the table of package nftables on a node; in its place that of package steering, which lets
+// The structures of steering: the table of a node that steers nothing; in its place that of one that steers, which lets
 // all packets leave there, or only those of unbound pods; and on two nodes, of which the other has all egress IPs.
 var (
 	unsteered = structure{"unsteered", "without steering", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, 1}

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoTool is returned where the program nft is not installed.
-var ErrNoTool = errors.New("nft is not installed (Debian package nft)")
+var ErrNoTool = errors.New("nft is not installed (Debian package nftables)")
 
 // checkTime is how long nft may take to check a table.
 const checkTime = 30 * time.Second

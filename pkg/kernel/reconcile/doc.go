@@ -21,7 +21,7 @@
 // Where packets are steered to the nodes that hold their egress IPs, the table of the steering has the bindings:
 //
 //	back end    steering, and the node's address is known    else
-//	nftables    the table of the steering                    the table of package nftables
+//	nftables    the table of the steering                    its smaller table (steering.LocalTable)
 //	iptables    the table of the steering, then the rules    the rules
 //
 // In the nftables back end the one table is written before the other one is removed, in two transactions. So nothing leaves under another

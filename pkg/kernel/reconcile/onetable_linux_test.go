@@ -198,7 +198,9 @@ func TestOneTable_AfterAnEarlierVersion(t *testing.T) {
 			_, formerErr := former.Write(t.Context(), n.desired(n.self, stays), []kernel.Binding{goes})
 			return errors.Join(err, formerErr)
 		})
-		n.nft("delete set %s %s removed", n.head, steering.Table) // which that version did not have
+		// What that version did not have, and what it had besides.
+		n.nft("delete set %s %s removed", n.head, steering.Table)
+		n.nft("add map %s %s bindings { type %s . inet_proto : %[3]s; }", n.head, steering.LocalTable, map[kernel.Family]string{kernel.IPv4: "ipv4_addr", kernel.IPv6: "ipv6_addr"}[n.family])
 		n.hasTables("before", steering.LocalTable, steering.Table)
 
 		p := n.process()

@@ -2,7 +2,7 @@
 // it that nothing of theirs leaves from another address. It writes, for one IP family, an nftables
 // table of its own, and the device, routes and ip rules that marked packets take. Which pods are
 // bound and which way each egress IP's packets take is said by others ([kernel.Desired]). The table gives flows their egress IPs, so
-// that it knows who gave a flow its address. In the nftables back end nothing else does; a node that steers nothing has a smaller one. In the iptables back end it comes before the
+// that it knows who gave a flow its address. In the nftables back end nothing else does; a node that steers nothing has a smaller table. In the iptables back end it comes before the
 // rules of pkg/kernel/iptables, which stay as they are and give the same addresses.
 //
 // # Path
@@ -313,7 +313,7 @@
 //	    map pod-sources { type ipv4_addr : ipv4_addr; }                     pod : egress IP
 //	    chain postrouting {
 //	        type nat hook postrouting priority -197;
-//	        ip saddr . meta l4proto @bound                                  one look for pods that are not bound
+//	        ip saddr . meta l4proto @bound                                  who is not bound is through here
 //	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
 //	            ip daddr != @exclusions
 //	            snat to ip saddr . meta l4proto map @sources fully-random
@@ -322,7 +322,7 @@
 //	}
 //
 // A packet costs the same however many bindings there are. The chain is behind that of the steering, so that an earlier process's table
-// decides until this node's address is known. Where nothing is bound there is no table.
+// decides until this node's address is known. Where nothing is bound, and nothing on record, there is no table.
 //
 // # Who gets into the tunnel
 //
@@ -466,8 +466,8 @@
 // flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of the table
 // is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
 //
-// The transaction that removes bindings keeps them on record ([Writer.Record]) in the set removed, which no rule looks at. A process that
-// dies before it has seen to their flows leaves the next one to know of them ([Stands]).
+// The transaction that removes bindings keeps them on record ([Writer.Record], [LocalWriter.Write]) in the set removed, which no rule looks
+// at. A process that dies before it has seen to their flows leaves the next one to know of them ([Stands], [LocalWriter.Standing]).
 //
 // A node that begins has the table before it has the device, and IPv6 on the device only when its own table is there:
 // what arrives without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
+	"maps"
+	"slices"
 
 	"github.com/google/nftables"
 
@@ -63,8 +64,7 @@ func localContent(family kernel.Family, d kernel.Desired) *content {
 type LocalWriter struct {
 	spec  nft.Spec
 	table *nft.Writer
-	// content is that of what was written last, if the kernel is known to hold it.
-	content *content
+	belief
 }
 
 // NewLocalWriter returns a LocalWriter for the network namespace of the process.
@@ -119,16 +119,14 @@ func (w *LocalWriter) Update(ctx context.Context, c kernel.Change, removed []ker
 	c.SteeringChanged = false
 	edit := w.content.follow(c, nil)
 	edit.Replace(removedSet, journalOf(removed))
-	changed, err = w.table.Change(ctx, localState(w.spec, w.content), edit.Change())
-	return changed, w.forgetAfter(err)
-}
-
-// forgetAfter forgets what was to be written if that failed.
-func (w *LocalWriter) forgetAfter(err error) error {
-	if err != nil {
-		w.content = nil
+	change := edit.Change()
+	for _, sets := range []map[string]nft.Elements{change.Removed, change.Added} {
+		maps.DeleteFunc(sets, func(set string, _ nft.Elements) bool {
+			return !slices.ContainsFunc(w.spec.Sets, func(s nft.Set) bool { return s.Name == set })
+		})
 	}
-	return err
+	changed, err = w.table.Change(ctx, localState(w.spec, w.content), change)
+	return changed, w.forgetAfter(err)
 }
 
 // LocalAvailable returns why pods cannot get egress IPs by this kernel's nftables; nil if they can. It has the kernel make a table with
@@ -138,11 +136,7 @@ func LocalAvailable(ctx context.Context) error {
 	spec.Name = LocalTable + "-probe"
 	w := nft.NewWriter(spec)
 	defer w.Close()
-	pod, egressIP := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2") // RFC 5737
-	d := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{netip.PrefixFrom(pod, 24).Masked()}}}
-	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
-		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
-	}
+	d, _, _ := probe(kernel.IPv4)
 	err := w.Try(ctx, localState(spec, localContent(kernel.IPv4, d)))
 	if err != nil && !errors.Is(err, nft.ErrNone) {
 		return fmt.Errorf("the kernel refuses what egress SNAT needs of nftables: %w", err)
@@ -160,12 +154,16 @@ func CompareLocal(ctx context.Context, family kernel.Family, d kernel.Desired) (
 	if err != nil {
 		return nil, err
 	}
-	want := localState(spec, localContent(family, d))
+	content := localContent(family, d)
+	if journal := held.Sets[removedSet]; len(journal) > 0 { // it is no difference, and keeps the table there
+		content.sets[removedSet] = journal
+	}
+	want := localState(spec, content)
 	differences := spec.Differences(want, held)
 	switch {
 	case fault != "":
 		return append([]string{fault}, differences...), nil
-	case want.Sets == nil && held.Sets != nil && len(held.Sets[removedSet]) == 0:
+	case want.Sets == nil && held.Sets != nil:
 		return append(differences, fmt.Sprintf("table %s is unexpected", LocalTable)), nil
 	}
 	return differences, nil

@@ -376,6 +376,10 @@ func TestLocal_Packets(t *testing.T) {
 			p.Exclusions = []netip.Prefix{netip.PrefixFrom(excluded, excluded.BitLen())}
 			return p
 		}
+		third := n.of("203.0.113.3", "2001:db8:113::3")
+		both := func(tcp, all netip.Addr) kernel.Desired {
+			return n.plan(kernel.Binding{Pod: pod, Protocol: kernel.All, EgressIP: all}, kernel.Binding{Pod: pod, Protocol: kernel.TCP, EgressIP: tcp})
+		}
 		for name, test := range map[string]struct {
 			plan     kernel.Desired
 			protocol string
@@ -391,15 +395,22 @@ func TestLocal_Packets(t *testing.T) {
 			"to a pod":                     {bind(kernel.All, egressIP), "tcp", n.host(l.Pod(2)), pod},
 			"to its own egress IP":         {bind(kernel.TCP, another), "tcp", another, node},
 			"to somebody else's egress IP": {bind(kernel.TCP, egressIP), "tcp", another, egressIP},
+			"bound for TCP and for all":    {both(egressIP, third), "tcp", outside, egressIP},
+			"of all, and of TCP otherwise": {both(egressIP, third), "udp", outside, third},
+			"to that of its protocol":      {both(another, third), "tcp", another, node},
 		} {
 			n.write(test.plan)
 			seen, err := l.Pod(1).Ask(t.Context(), test.protocol+suffix, netip.AddrPortFrom(test.to, port), 0)
 			if err != nil || seen != test.want {
 				t.Errorf("%s: seen as %s (%v), want %s", name, seen, err, test.want)
 			}
+			want := test.want
+			if want != egressIP && want != third {
+				want = netip.Addr{}
+			}
 			_, snat := NewLocalTracer(n.family, test.plan).Trace(Packet{Source: pod, Destination: test.to, Protocol: kernel.Protocol(test.protocol)})
-			if snat.IsValid() != (test.want == egressIP) {
-				t.Errorf("%s: Trace says %s, want %s", name, snat, test.want)
+			if snat != want {
+				t.Errorf("%s: Trace says %s, want %s", name, snat, want)
 			}
 		}
 	})
@@ -455,9 +466,38 @@ func TestLocal_Journal(t *testing.T) {
 		if diff := cmp.Diff([]kernel.Binding{all}, held, compareAddresses); diff != "" {
 			t.Errorf("the bindings (-want +got):\n%s", diff)
 		}
+		nothing := n.plan()
+		n.write(n.plan(all))
+		n.write(nothing, all)
+		n.inside(func() error {
+			differences, err := CompareLocal(t.Context(), n.family, nothing)
+			if len(differences) > 0 {
+				t.Errorf("with a binding on record it is said that %q", differences)
+			}
+			return err
+		})
 		n.write(kernel.Desired{})
 		n.holds(kernel.Desired{})
 	})
+}
+
+// TestLocal_TracerNamesRulesOfTheTable: what is said to decide about a packet is part of a rule, by the element that it names.
+func TestLocal_TracerNamesRulesOfTheTable(t *testing.T) {
+	pod, egressIP := netip.MustParseAddr("10.128.0.11"), netip.MustParseAddr("203.0.113.10")
+	d := kernel.Desired{Bindings: []kernel.Binding{{Pod: pod, Protocol: kernel.TCP, EgressIP: egressIP}}}
+	d.ClusterCIDRs = []netip.Prefix{lab.ClusterV4}
+	text, err := LocalText(kernel.IPv4, d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for to, element := range map[string]string{
+		"198.51.100.7": "10.128.0.11 . tcp : 203.0.113.10", "203.0.113.10": "10.128.0.11 . tcp . 203.0.113.10", "10.128.0.12": "10.128.0.0-10.131.255.255",
+	} {
+		step, _ := NewLocalTracer(kernel.IPv4, d).Trace(Packet{pod, netip.MustParseAddr(to), kernel.TCP})
+		if step.Element != element || !strings.Contains(text, step.Rule) || !strings.Contains(text, element) {
+			t.Errorf("to %s: %+v, want the element %q, and a rule of\n%s", to, step, element, text)
+		}
+	}
 }
 
 func TestLocal_CleanupRemovesTheTables(t *testing.T) {

@@ -20,10 +20,9 @@ type Writer struct {
 	layout layout
 	table  *nft.Writer
 	ways   holderWays
-	// content is that of what was written last, if the kernel is known to hold it, and links what the interfaces
-	// were then.
-	content *content
-	links   links
+	belief
+	// links are what the interfaces were at the last write.
+	links links
 	// pods are the networks of the cluster's pods as of the last Write.
 	pods []netip.Prefix
 	// before are the settings that this process and earlier ones have changed; nil if they are not known yet.
@@ -205,10 +204,16 @@ func (w *Writer) write(ctx context.Context, all bool, send func(assigned numbers
 	return changed || removed, err
 }
 
+// belief is what a writer knows of its table.
+type belief struct {
+	// content is that of what was written last, if the kernel is known to hold it.
+	content *content
+}
+
 // forgetAfter forgets what the table holds if writing it failed.
-func (w *Writer) forgetAfter(err error) error {
+func (b *belief) forgetAfter(err error) error {
 	if err != nil {
-		w.content = nil
+		b.content = nil
 	}
 	return err
 }
@@ -345,29 +350,36 @@ func Drops(ctx context.Context, family kernel.Family) (map[string]uint64, error)
 
 // Available returns why packets cannot be steered with this kernel; nil if they can. It leaves nothing.
 func Available(ctx context.Context, c Config) error {
-	pod, egressIP := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2") // RFC 5737
-	if c.Family == kernel.IPv6 {
-		pod, egressIP = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2") // RFC 3849
-	}
-	probe := c
-	probe.NodeIP = pod // so that there is all that depends on one
-	l := newLayout(probe)
+	d, pod, egressIP := probe(c.Family)
+	whole := c
+	whole.NodeIP = pod // so that there is all that depends on one
+	l := newLayout(whole)
 	spec := l.spec
 	spec.Name = Table + "-probe"
 	w := nft.NewWriter(spec)
 	defer w.Close()
-	d := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{netip.PrefixFrom(pod, 32).Masked()}}}
-	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
-		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
-	}
 	d.Steering.Ways = map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
 	d.Steering.Blocks = []kernel.Block{{Pod: pod, EgressIP: egressIP, Ports: kernel.Ports{First: 1024, Last: 2047}}}
 	d.Steering.Shared = map[netip.Addr]kernel.Ports{egressIP: {First: 61440, Last: 65535}}
-	if err := w.Try(ctx, l.stateOf(newContent(probe, d, nil), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
+	if err := w.Try(ctx, l.stateOf(newContent(whole, d, nil), nil, links{uplink: "lo", mss: largestSegment(c.Family, 1450)})); err != nil {
 		if errors.Is(err, nft.ErrNone) {
 			return err
 		}
 		return fmt.Errorf("the kernel refuses what steering needs of nftables: %w", err)
 	}
 	return pathAvailable(ctx, c)
+}
+
+// probe returns bindings of a pod for which a kernel is asked whether it can do all that a table needs, of addresses of documentation
+// (RFC 5737 and RFC 3849).
+func probe(family kernel.Family) (d kernel.Desired, pod, egressIP netip.Addr) {
+	pod, egressIP = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+	if family == kernel.IPv6 {
+		pod, egressIP = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
+	}
+	d.ClusterCIDRs = []netip.Prefix{netip.PrefixFrom(pod, pod.BitLen())}
+	for _, protocol := range []kernel.Protocol{kernel.TCP, kernel.All} {
+		d.Bindings = append(d.Bindings, kernel.Binding{Pod: pod, Protocol: protocol, EgressIP: egressIP})
+	}
+	return d, pod, egressIP
 }
