@@ -120,8 +120,12 @@ func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *cont
 	for _, set := range setsOf(config) {
 		c.sets[set.Name] = nft.Elements{}
 	}
-	c.follow(kernel.Change{Added: leaving}, nil)
-	c.follow(kernel.Change{
+	for _, set := range []string{ownSet, boundSet, sourcesMap} {
+		c.sets[set] = make(nft.Elements, len(d.Bindings)) // few bindings are of all protocols
+	}
+	fill := nft.NewFill(c.sets)
+	c.apply(fill, kernel.Change{Added: leaving}, nil)
+	c.apply(fill, kernel.Change{
 		Added: d.Bindings, Removed: leaving, Networks: d.Networks, NetworksChanged: true, Steering: d.Steering, SteeringChanged: true,
 	}, leaving)
 	return c
@@ -131,6 +135,11 @@ func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *cont
 // change or by former ones, and is among leaving, is still guarded. The sets of ways lead where they did before, until point.
 func (c *content) follow(change kernel.Change, leaving []kernel.Binding) nft.Edit {
 	edit := nft.NewEdit(c.sets)
+	c.apply(edit, change, leaving)
+	return edit
+}
+
+func (c *content) apply(edit nft.Edit, change kernel.Change, leaving []kernel.Binding) {
 	before, stays := c.leaving, make(map[kernel.Binding]bool, len(leaving))
 	for _, b := range leaving {
 		stays[b] = true
@@ -172,7 +181,6 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) nft.Edi
 		c.replaceHomes(edit, change.Steering)
 		c.replaceBlocks(edit, change.Steering)
 	}
-	return edit
 }
 
 // point has the sets of ways lead to nodes by these numbers. Where nothing has changed it costs nothing for each pod.

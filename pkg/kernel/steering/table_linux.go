@@ -111,7 +111,7 @@ type links struct {
 // stateOf returns what the table should hold for a content, whose ways it points to nodes by these numbers.
 func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 	l.rules.last, l.rules.now = l.rules.now, make(map[string]nft.Rule, len(l.rules.now))
-	c.point(nft.NewEdit(c.sets), n)
+	c.point(nft.NewFill(c.sets), n)
 	chains := map[string][]nft.Rule{
 		preroutingChain:  l.prerouting(c.pods > 0, c.steers(), at),
 		arrivalsChain:    l.arrivals(c.pods > 0),

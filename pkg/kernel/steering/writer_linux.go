@@ -90,7 +90,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 			wayErr = errors.Join(wayErr, err)
 		}
 		w.fast.look(w.config)
-		w.content.point(nft.NewEdit(w.content.sets), assigned)
+		w.content.point(nft.NewFill(w.content.sets), assigned)
 		w.limit(nil, assigned, true)
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
 	})
