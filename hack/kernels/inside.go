@@ -37,6 +37,9 @@ type facts struct {
 	Slowness float64
 }
 
+// testsFolder is where the tests' disk is for the tests.
+const testsFolder = "/tests"
+
 // packageTime bounds the tests of a package on a machine that is not emulated.
 const packageTime = 10 * time.Minute
 
@@ -45,7 +48,11 @@ func inside(args []string) error {
 	if len(args) != 1 {
 		return errors.New("usage: kernels inside DIR")
 	}
-	dir, ctx := args[0], context.Background()
+	dir, ctx := testsFolder, context.Background()
+	// Machines of tests have a /mnt of their own, and see the disk here.
+	if err := errors.Join(os.MkdirAll(dir, 0o755), unix.Mount(args[0], dir, "", unix.MS_BIND, "")); err != nil {
+		return fmt.Errorf("mount the tests at %s: %w", dir, err)
+	}
 	text, err := os.ReadFile(filepath.Join(dir, "plan.json"))
 	if err != nil {
 		return err
