@@ -75,7 +75,7 @@ func (c *Component) Start() error {
 	}
 	defer log.Close() // the process has its own
 	command := append([]string{c.binary}, c.args...)
-	if c.first && lab.Stretch(time.Second) > time.Second {
+	if c.first && lab.Slow() {
 		command = append([]string{"nice", "-n", "-10"}, command...)
 	}
 	cmd := c.host.Command(context.Background(), command[0], command[1:]...)

@@ -34,8 +34,13 @@ type conformanceWorld struct {
 // zones is how many zones the nodes are in.
 const zones = 3
 
-// atATime is how many specs are run at a time. Most of the time they wait.
-const atATime = 12
+// atATime is how many specs are run at a time. Most of the time they wait, but on a slow machine.
+func atATime() int {
+	if lab.Slow() {
+		return 1
+	}
+	return 12
+}
 
 // coreDNS is the name of its image in hack/conformance/coredns.yaml.
 const coreDNS = "localhost/coredns:test"
@@ -218,7 +223,7 @@ func (w *conformanceWorld) runSpecs() []specs.Result {
 	kubeconfig := filepath.Join(dir, "admin.kubeconfig")
 	w.must(w.WriteKubeconfig(w.Context(), kubeconfig, cluster.Kubeconfig{User: "admin", Groups: []string{"system:masters"}}))
 	arguments := []string{
-		"run", fmt.Sprintf("--procs=%d", atATime), "--no-color", "--silence-skips", "--timeout=2h", "--json-report=report.json", "--output-dir=" + dir,
+		"run", fmt.Sprintf("--procs=%d", atATime()), "--no-color", "--silence-skips", "--timeout=2h", "--json-report=report.json", "--output-dir=" + dir,
 		"--focus=" + w.focus.String(),
 	}
 	if leftOut := w.environment.LeftOut(); leftOut != "" {

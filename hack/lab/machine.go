@@ -29,6 +29,9 @@ func Stretch(deadline time.Duration) time.Duration {
 	return time.Duration(float64(deadline) * slowness)
 }
 
+// Slow tells whether this machine is slower than those that the tests are made for.
+func Slow() bool { return slowness > 1 }
+
 // LacksVariable is the environment variable that names the modules, with commas between them, that the kernel does not have now
 // (hack/kernels).
 const LacksVariable = "LACKS"

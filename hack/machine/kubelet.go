@@ -5,11 +5,14 @@ package machine
 import (
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
@@ -103,8 +106,10 @@ func (k Kubelet) write(dir string) error {
 			return err
 		}
 	}
+	// The usual time, on a machine that is not emulated.
+	config := fmt.Appendf(slices.Clone(kubeletConfig), "runtimeRequestTimeout: %s\n", lab.Stretch(2*time.Minute))
 	for name, content := range map[string][]byte{
-		"runtime.toml": k.Runtime.config, "policy.json": crioPolicy, "kubelet.yaml": kubeletConfig, "net.d/cluster.conflist": k.Network,
+		"runtime.toml": k.Runtime.config, "policy.json": crioPolicy, "kubelet.yaml": config, "net.d/cluster.conflist": k.Network,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 			return err

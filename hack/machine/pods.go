@@ -57,7 +57,7 @@ func Ask(ctx context.Context, from *lab.Host, pod netip.Addr, to netip.AddrPort)
 }
 
 func ask(ctx context.Context, from *lab.Host, pod netip.Addr, question string) ([]Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second) // longer than a pod's patience
+	ctx, cancel := context.WithTimeout(ctx, lab.Stretch(30*time.Second)) // longer than a pod's patience
 	defer cancel()
 	c, err := dial(ctx, from, pod)
 	if err != nil {
