@@ -1,9 +1,10 @@
 // Package steering carries bound pods' packets to the node that holds their egress IP, and sees to
 // it that nothing of theirs leaves from another address. It writes, for one IP family, an nftables
 // table of its own, and the device, routes and ip rules that marked packets take. Which pods are
-// bound and which way each egress IP's packets take is said by others ([kernel.Desired]). The table gives flows their egress IPs, so
-// that it knows who gave a flow its address. In the nftables back end nothing else does; a node that steers nothing has a smaller table. In the iptables back end it comes before the
-// rules of pkg/kernel/iptables, which stay as they are and give the same addresses.
+// bound and which way each egress IP's packets take is said by others ([kernel.Desired]). The table gives flows their egress IPs,
+// so that it knows who gave a flow its address. In the nftables back end nothing else does; a node that steers nothing has a
+// smaller table. In the iptables back end it comes before the rules of pkg/kernel/iptables, which stay as they are and give the
+// same addresses.
 //
 // # Path
 //

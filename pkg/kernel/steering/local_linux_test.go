@@ -31,7 +31,7 @@ type localNode struct {
 
 // onLocalNode runs test in a namespace of its own for each IP family, with pods and a host outside.
 func onLocalNode(t *testing.T, pods int, test func(n *localNode)) {
-	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+	for _, family := range families {
 		t.Run(string(family), func(t *testing.T) {
 			l := lab.ForTest(t, lab.Config{Pods: pods, IPv6: true, Masquerade: true})
 			test(&localNode{T: t, lab: l, family: family, LocalWriter: NewLocalWriter(family)})
@@ -40,19 +40,9 @@ func onLocalNode(t *testing.T, pods int, test func(n *localNode)) {
 }
 
 // of returns the address of the node's family.
-func (n *localNode) of(v4, v6 string) netip.Addr {
-	if n.family == kernel.IPv4 {
-		return netip.MustParseAddr(v4)
-	}
-	return netip.MustParseAddr(v6)
-}
+func (n *localNode) of(v4, v6 string) netip.Addr { return addrOf(n.family, v4, v6) }
 
-func (n *localNode) host(h *lab.Host) netip.Addr {
-	if n.family == kernel.IPv4 {
-		return h.V4
-	}
-	return h.V6
-}
+func (n *localNode) host(h *lab.Host) netip.Addr { return addrOfHost(h, n.family) }
 
 func (n *localNode) plan(bindings ...kernel.Binding) kernel.Desired {
 	p := kernel.Desired{Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}}, Bindings: bindings}

@@ -139,6 +139,7 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) nft.Edi
 	return edit
 }
 
+// apply is follow with an edit that there is already.
 func (c *content) apply(edit nft.Edit, change kernel.Change, leaving []kernel.Binding) {
 	before, stays := c.leaving, make(map[kernel.Binding]bool, len(leaving))
 	for _, b := range leaving {
