@@ -309,20 +309,20 @@
 // bindings alone, and one chain, for pods that leave where they run:
 //
 //	table ip openshift-egress {
-//	    set exclusions, own, own-pods, bound, bound-pods, removed           as above
+//	    set exclusions, own, own-pods, removed                              as above
 //	    map sources     { type ipv4_addr . inet_proto : ipv4_addr; }        pod . protocol : egress IP
 //	    map pod-sources { type ipv4_addr : ipv4_addr; }                     pod : egress IP
 //	    chain postrouting {
 //	        type nat hook postrouting priority -197;
-//	        ip saddr . meta l4proto @bound                                  who is not bound is through here
+//	        ip daddr != @exclusions
 //	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
-//	            ip daddr != @exclusions
 //	            snat to ip saddr . meta l4proto map @sources fully-random
 //	        the same for bindings of all protocols, if there are any
 //	    }
 //	}
 //
-// A packet costs the same however many bindings there are. The chain is behind that of the steering, so that an earlier process's table
+// A packet costs the same however many bindings there are. The kernel asks the map first, so that who is not bound is through after one
+// lookup. The chain is behind that of the steering, so that an earlier process's table
 // decides until this node's address is known. Where nothing is bound, and nothing on record, there is no table.
 //
 // # Who gets into the tunnel

@@ -24,7 +24,7 @@ const LocalSourceNATPriority = SourceNATPriority + 1
 func localSets() (local []nft.Set) {
 	for _, set := range sets {
 		switch set.Name {
-		case exclusionsSet, ownSet, ownPodsSet, boundSet, boundPodsSet, sourcesMap, podSourcesMap, removedSet:
+		case exclusionsSet, ownSet, ownPodsSet, sourcesMap, podSourcesMap, removedSet:
 			set.Chains = ""
 			local = append(local, set)
 		}
@@ -32,24 +32,31 @@ func localSets() (local []nft.Set) {
 	return local
 }
 
-func localSpec(family kernel.Family) nft.Spec {
-	return nft.Spec{Name: LocalTable, Family: family, Sets: localSets(), Chains: []nft.Chain{{
-		Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: nftables.ChainPriority(LocalSourceNATPriority),
-	}}}
+// local is what never changes of the table in a family.
+type local struct {
+	spec nft.Spec
+	// rules are that for the bindings of one protocol, and that for those of all.
+	rules []nft.Rule
 }
 
-// localState returns what the table should hold for a content: nothing if that binds nothing and has nothing on record.
-func localState(spec nft.Spec, c *content) nft.State {
+func localOf(family kernel.Family) local {
+	l := local{spec: nft.Spec{Name: LocalTable, Family: family, Sets: localSets(), Chains: []nft.Chain{{
+		Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: nftables.ChainPriority(LocalSourceNATPriority),
+	}}}}
+	for _, k := range selectors(true) {
+		l.rules = append(l.rules, l.spec.Commented("a bound pod's flow begins", k.leavingLocally()+" "+k.giveLocally()))
+	}
+	return l
+}
+
+// state returns what the table should hold for a content: nothing if that binds nothing and has nothing on record.
+func (l local) state(c *content) nft.State {
 	if len(c.uses) == 0 && len(c.sets[removedSet]) == 0 {
 		return nft.State{}
 	}
-	state := nft.State{Sets: nft.Content{}, Chains: map[string][]nft.Rule{}}
-	for _, set := range spec.Sets {
+	state := nft.State{Sets: nft.Content{}, Chains: map[string][]nft.Rule{postroutingChain: l.rules[:len(selectors(c.pods > 0))]}}
+	for _, set := range l.spec.Sets {
 		state.Sets[set.Name] = c.sets[set.Name]
-	}
-	for _, k := range selectors(c.pods > 0) {
-		rule := spec.Commented("a bound pod's flow begins", k.leaving()+" "+toOutside+" "+k.giveLocally())
-		state.Chains[postroutingChain] = append(state.Chains[postroutingChain], rule)
 	}
 	return state
 }
@@ -62,15 +69,15 @@ func localContent(family kernel.Family, d kernel.Desired) *content {
 // LocalWriter keeps the table of one IP family where nothing is steered: pods leave from their egress IPs where they run. It must not be used
 // by two goroutines at once, and not in two network namespaces.
 type LocalWriter struct {
-	spec  nft.Spec
+	local
 	table *nft.Writer
 	belief
 }
 
 // NewLocalWriter returns a LocalWriter for the network namespace of the process.
 func NewLocalWriter(family kernel.Family) *LocalWriter {
-	spec := localSpec(family)
-	return &LocalWriter{spec: spec, table: nft.NewWriter(spec)}
+	l := localOf(family)
+	return &LocalWriter{local: l, table: nft.NewWriter(l.spec)}
 }
 
 // Close gives back what the LocalWriter has from the kernel. What it has written stays.
@@ -106,7 +113,7 @@ func (w *LocalWriter) Elements() int { return w.table.Held().Sets.Elements() }
 func (w *LocalWriter) Write(ctx context.Context, d kernel.Desired, removed []kernel.Binding) (changed bool, err error) {
 	w.content = localContent(w.spec.Family, d)
 	w.content.sets[removedSet] = journalOf(removed)
-	changed, err = w.table.Write(ctx, localState(w.spec, w.content))
+	changed, err = w.table.Write(ctx, w.state(w.content))
 	return changed, w.forgetAfter(err)
 }
 
@@ -125,19 +132,19 @@ func (w *LocalWriter) Update(ctx context.Context, c kernel.Change, removed []ker
 			return !slices.ContainsFunc(w.spec.Sets, func(s nft.Set) bool { return s.Name == set })
 		})
 	}
-	changed, err = w.table.Change(ctx, localState(w.spec, w.content), change)
+	changed, err = w.table.Change(ctx, w.state(w.content), change)
 	return changed, w.forgetAfter(err)
 }
 
 // LocalAvailable returns why pods cannot get egress IPs by this kernel's nftables; nil if they can. It has the kernel make a table with
 // everything in it, and take it away in the same transaction.
 func LocalAvailable(ctx context.Context) error {
-	spec := localSpec(kernel.IPv4)
-	spec.Name = LocalTable + "-probe"
-	w := nft.NewWriter(spec)
+	l := localOf(kernel.IPv4)
+	l.spec.Name = LocalTable + "-probe"
+	w := nft.NewWriter(l.spec)
 	defer w.Close()
 	d, _, _ := probe(kernel.IPv4)
-	err := w.Try(ctx, localState(spec, localContent(kernel.IPv4, d)))
+	err := w.Try(ctx, l.state(localContent(kernel.IPv4, d)))
 	if err != nil && !errors.Is(err, nft.ErrNone) {
 		return fmt.Errorf("the kernel refuses what egress SNAT needs of nftables: %w", err)
 	}
@@ -147,8 +154,8 @@ func LocalAvailable(ctx context.Context) error {
 // CompareLocal says, for an operator and in a line each, how the table of a node that steers nothing differs from what it should hold for d;
 // nothing if it does not.
 func CompareLocal(ctx context.Context, family kernel.Family, d kernel.Desired) ([]string, error) {
-	spec := localSpec(family)
-	w := nft.NewWriter(spec)
+	l := localOf(family)
+	w := nft.NewWriter(l.spec)
 	defer w.Close()
 	held, fault, err := w.Look(ctx)
 	if err != nil {
@@ -158,8 +165,8 @@ func CompareLocal(ctx context.Context, family kernel.Family, d kernel.Desired) (
 	if journal := held.Sets[removedSet]; len(journal) > 0 { // it is no difference, and keeps the table there
 		content.sets[removedSet] = journal
 	}
-	want := localState(spec, content)
-	differences := spec.Differences(want, held)
+	want := l.state(content)
+	differences := l.spec.Differences(want, held)
 	switch {
 	case fault != "":
 		return append([]string{fault}, differences...), nil
@@ -175,13 +182,13 @@ func LocalText(family kernel.Family, d kernel.Desired, comments map[kernel.Bindi
 	if len(d.Bindings) == 0 {
 		return "", nil
 	}
-	spec := localSpec(family)
+	l := localOf(family)
 	byKey := map[string]map[nft.Key]string{sourcesMap: {}, podSourcesMap: {}}
 	for b, comment := range comments {
 		at := placesOf(b)
 		byKey[at.sources][at.key] = kernel.Printable(comment)
 	}
-	return spec.TextWith(localState(spec, localContent(family, d)), byKey)
+	return l.spec.TextWith(l.state(localContent(family, d)), byKey)
 }
 
 // WithdrawLocal takes all bindings of both families out of the table, but leaves them on record. It returns them; [CleanupLocal] removes the
