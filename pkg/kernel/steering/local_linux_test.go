@@ -223,23 +223,23 @@ func TestLocal_Repairs(t *testing.T) {
 		"a deleted table":       {"delete table TABLE", "lacks the element"},
 		"a flushed map":         {"flush map TABLE sources", "map TABLE"},
 		"a deleted element":     {"delete element TABLE sources { POD . tcp }", "set sources of table openshift-egress lacks the element"},
-		"an element too much":   {"add element TABLE sources { OTHER . udp : EGRESS }", "has an unexpected element"},
-		"another egress IP":     {"add element TABLE pod-sources { OTHER : EGRESS }", "has an unexpected element"},
+		"an element too much":   {"add element TABLE sources { OTHER . udp : goto SOURCE }", "has an unexpected element"},
+		"another egress IP":     {"add element TABLE pod-sources { OTHER : goto SOURCE }", "has an unexpected element"},
 		"an exclusion too much": {"add element TABLE exclusions { EGRESS }", "has an unexpected element"},
 		"a rule too much":       {"insert rule TABLE postrouting accept", "has other rules than were written"},
 		"no rules":              {"flush chain TABLE postrouting", "has other rules than were written"},
 		"no chain":              {"delete chain TABLE postrouting", "lacks its chain"},
-		"a chain too much":      {"add chain TABLE foreign", "has 8 sets, chains and counters; 7 were written"},
+		"a chain too much":      {"add chain TABLE foreign", "has 9 sets, chains and counters; 8 were written"},
 		"another policy":        {"add chain TABLE postrouting { policy drop ; }", "another policy"},
 		"a table put to sleep":  {"add table TABLE { flags dormant ; }", "has flags that were not written, 'dormant' perhaps: 0x1"},
-		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 8 sets, chains and counters; 7 were written"},
+		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 9 sets, chains and counters; 8 were written"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onLocalNode(t, 0, func(n *localNode) {
 				pod, egressIP := n.of("10.128.0.5", "fd00:10:128::5"), n.of("203.0.113.1", "2001:db8:113::1")
 				p := n.plan(kernel.Binding{Pod: pod, Protocol: kernel.TCP, EgressIP: egressIP})
 				n.write(p)
-				command := strings.NewReplacer("TABLE", n.name(), "POD", pod.String(), "EGRESS", egressIP.String(),
+				command := strings.NewReplacer("TABLE", n.name(), "SOURCE", nft.ChainOf(sourceChains, egressIP), "POD", pod.String(), "EGRESS", egressIP.String(),
 					"OTHER", n.of("10.128.0.6", "fd00:10:128::6").String()).Replace(test.breaks)
 				if strings.Contains(command, "flush map") {
 					test.says = "lacks the element"
@@ -481,7 +481,7 @@ func TestLocal_TracerNamesRulesOfTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for to, element := range map[string]string{
-		"198.51.100.7": "10.128.0.11 . tcp : 203.0.113.10", "203.0.113.10": "10.128.0.11 . tcp . 203.0.113.10", "10.128.0.12": "10.128.0.0-10.131.255.255",
+		"198.51.100.7": "10.128.0.11 . tcp : goto from-203.0.113.10", "203.0.113.10": "10.128.0.11 . tcp : goto from-203.0.113.10", "10.128.0.12": "10.128.0.0-10.131.255.255",
 	} {
 		step, _ := NewLocalTracer(kernel.IPv4, d).Trace(Packet{pod, netip.MustParseAddr(to), kernel.TCP})
 		if step.Element != element || !strings.Contains(text, step.Rule) || !strings.Contains(text, element) {
@@ -549,11 +549,19 @@ func sorted(p kernel.Desired) kernel.Desired {
 
 // TestLocal_TakesOverAFormerTable: what a version before has written, with other sets, says what was bound, and is replaced.
 func TestLocal_TakesOverAFormerTable(t *testing.T) {
+	for name, layout := range map[string]string{
+		"the first one": formerTable, "a map of the same name": strings.ReplaceAll(formerTable, "bindings", sourcesMap),
+	} {
+		t.Run(name, func(t *testing.T) { takesOver(t, layout) })
+	}
+}
+
+func takesOver(t *testing.T, layout string) {
 	onLocalNode(t, 0, func(n *localNode) {
 		b := kernel.Binding{Pod: n.of("10.128.0.5", "fd00:10:128::5"), Protocol: kernel.TCP, EgressIP: n.of("203.0.113.1", "2001:db8:113::1")}
 		removed := kernel.Binding{Pod: n.of("10.128.0.6", "fd00:10:128::6"), Protocol: kernel.All, EgressIP: b.EgressIP}
 		text := strings.NewReplacer("TABLE", n.name(), "ADDRESS", map[kernel.Family]string{kernel.IPv4: "ipv4_addr", kernel.IPv6: "ipv6_addr"}[n.family], "POD", b.Pod.String(), "EGRESS", b.EgressIP.String(),
-			"GONE", removed.Pod.String(), "IP", strings.Fields(n.name())[0]).Replace(formerTable)
+			"GONE", removed.Pod.String(), "IP", strings.Fields(n.name())[0]).Replace(layout)
 		file := filepath.Join(t.TempDir(), "former")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -567,7 +575,7 @@ func TestLocal_TakesOverAFormerTable(t *testing.T) {
 			t.Error("it was left as it was")
 		}
 		n.holds(n.plan(b))
-		if listed := n.nft("list table " + n.name()); strings.Contains(listed, "bindings") {
+		if listed := n.nft("list table " + n.name()); strings.Contains(listed, "egress-ips") {
 			t.Errorf("nft lists\n%s", listed)
 		}
 	})
