@@ -91,8 +91,8 @@ const (
 	addressOnSeveral plan.Reason = "EgressIPOnSeveralNodes"
 )
 
-// settled is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
-const settled = 5 * time.Second
+// lasting is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
+const lasting = 5 * time.Second
 
 // troubles returns what is wrong with where the egress IPs are, by the Services that claim them, and of what others say of addresses.
 func (s *steerer) troubles(others ...map[netip.Addr]tell.Trouble) map[plan.Service][]tell.Trouble {
@@ -126,12 +126,12 @@ func (s *steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	troubles := map[netip.Addr]tell.Trouble{}
 	claimed, holder, now := m.EgressIPs[family], s.holder(m), m.now
 	for _, ip := range claimed {
-		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > settled {
+		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > lasting {
 			troubles[ip] = tell.Trouble{Reason: addressLost, Note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
 		}
 	}
 	for _, c := range s.node.Conflicts(now) {
-		if _, found := slices.BinarySearchFunc(claimed, c.Address, netip.Addr.Compare); found && now.Sub(c.Since) > settled {
+		if _, found := slices.BinarySearchFunc(claimed, c.Address, netip.Addr.Compare); found && now.Sub(c.Since) > lasting {
 			nodes := slices.Sorted(slices.Values(c.Nodes)) // the same from all nodes
 			troubles[c.Address] = tell.Trouble{Reason: addressOnSeveral, Note: fmt.Sprintf("%s is on several nodes at the same time: %s. Remove it from all but one.", c.Address, strings.Join(nodes, ", "))}
 		}

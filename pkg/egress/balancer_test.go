@@ -279,7 +279,7 @@ func TestPoolNode_LeavesToMetalLB(t *testing.T) {
 			if troubles := p.leftTroubles(time.Now()); len(troubles) != told {
 				t.Errorf("%d told, want %d: %+v", len(troubles), told, troubles)
 			}
-			time.Sleep(settled + time.Second)
+			time.Sleep(lasting + time.Second)
 		}
 	})
 }

@@ -466,9 +466,9 @@ func (p *poolNode) troubles() map[netip.Addr]tell.Trouble {
 		return troubles
 	}
 	for ip, since := range status.Unheld {
-		if able, why := status.Objections[ip].Able(); !able && now.Sub(since) > settled {
+		if able, why := status.Objections[ip].Able(); !able && now.Sub(since) > lasting {
 			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
-		} else if !status.Majority && now.Sub(since) > settled {
+		} else if !status.Majority && now.Sub(since) > lasting {
 			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.config.NodeName, status.Votes, status.Of)}
 		}
 	}

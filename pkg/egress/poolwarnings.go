@@ -101,7 +101,7 @@ func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
 	defer p.mu.Unlock()
 	troubles := map[netip.Addr]tell.Trouble{}
 	for ip, since := range p.leftToBalancer {
-		if now.Sub(since) > settled {
+		if now.Sub(since) > lasting {
 			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
 		}
 	}

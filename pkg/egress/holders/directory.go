@@ -338,7 +338,7 @@ func (d *Directory) nextTurn() (at time.Time) {
 	return at
 }
 
-// turn does what is due now. Answers are settled when all of it is done: what comes about in between counts for nothing.
+// turn does what is due now. Answers are refreshed when all of it is done: what comes about in between counts for nothing.
 func (d *Directory) turn() {
 	due := func(at time.Time) bool { return !at.IsZero() && !at.After(d.now) }
 	concerned := map[netip.Addr]bool{}
@@ -365,7 +365,7 @@ func (d *Directory) turn() {
 		}
 	}
 	for ip := range concerned {
-		d.settle(ip)
+		d.refresh(ip)
 	}
 }
 
@@ -416,11 +416,11 @@ func (d *Directory) forget(name string) {
 // state has a node make other statements.
 func (d *Directory) state(name string, change func(*node)) {
 	for ip := range d.restate(name, change) {
-		d.settle(ip)
+		d.refresh(ip)
 	}
 }
 
-// restate is state, but the addresses that it returns are still to be settled.
+// restate is state, but the addresses that it returns are still to be refreshed.
 func (d *Directory) restate(name string, change func(*node)) (concerned map[netip.Addr]bool) {
 	n := d.node(name)
 	concerned = d.listed(n)
@@ -473,7 +473,7 @@ func (d *Directory) giveEpochs() {
 func (d *Directory) giveEpoch(ip netip.Addr, o *own) {
 	if o.epoch == 0 && o.here() {
 		o.epoch = d.newEpoch(ip)
-		d.settle(ip)
+		d.refresh(ip)
 	}
 }
 
@@ -499,17 +499,17 @@ func (d *Directory) highest(ip netip.Addr) (epoch uint64) {
 	return epoch
 }
 
-// settleAll settles all addresses that a node announces.
-func (d *Directory) settleAll(n *node) {
+// refreshAll refreshes the answers about all addresses that a node announces.
+func (d *Directory) refreshAll(n *node) {
 	for ip := range n.counts.Addresses {
 		if d.counts(ip) {
-			d.settle(ip)
+			d.refresh(ip)
 		}
 	}
 }
 
-// settle brings what is answered about an address up to date.
-func (d *Directory) settle(ip netip.Addr) {
+// refresh brings what is answered about an address up to date.
+func (d *Directory) refresh(ip netip.Addr) {
 	a := d.address(ip)
 	candidates := d.candidates(ip, a)
 	d.seeAll(ip, a, candidates)

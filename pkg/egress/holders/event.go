@@ -97,7 +97,7 @@ func (e Elsewhere) apply(d *Directory) {
 	}
 	for ip := range d.own {
 		if before[ip] != d.elsewhere[ip] {
-			d.settle(ip)
+			d.refresh(ip)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func (e Claimed) apply(d *Directory) {
 		}
 	}
 	for ip := range concerned {
-		d.settle(ip)
+		d.refresh(ip)
 	}
 }
 
@@ -186,12 +186,12 @@ func (e NodeSeen) apply(d *Directory) {
 	if at := d.silentAt(n); !at.IsZero() && !at.After(d.now) {
 		n.silent = true
 	}
-	d.settleAll(n)
+	d.refreshAll(n)
 }
 
 func (e NodeDeleted) apply(d *Directory) {
 	n := d.node(e.Name)
 	n.exists, n.ready, n.silent, n.address = false, false, false, netip.Addr{}
-	d.settleAll(n)
+	d.refreshAll(n)
 	d.forget(e.Name)
 }

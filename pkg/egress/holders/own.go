@@ -26,8 +26,8 @@ type own struct {
 type stage int
 
 const (
-	// settled: it is here if OwnAddresses has it.
-	settled stage = iota
+	// reported: it is here if OwnAddresses has it.
+	reported stage = iota
 	// arrived: it is here, and OwnAddresses need not have it yet.
 	arrived
 	// handing: another node has it, and packets of this one leave from here as before.
@@ -48,7 +48,9 @@ func (o *own) here() bool {
 }
 
 // gone tells whether nothing is known of it any more.
-func (o *own) gone() bool { return !o.held && !o.present && (o.stage == settled || o.stage == removed) }
+func (o *own) gone() bool {
+	return !o.held && !o.present && (o.stage == reported || o.stage == removed)
+}
 
 // seenEpoch is the highest epoch that was seen of an address of the pool.
 type seenEpoch struct {
@@ -156,7 +158,7 @@ func (d *Directory) Release(ip netip.Addr) {
 	if d.started {
 		d.giveEpoch(ip, o)
 	}
-	d.settle(ip)
+	d.refresh(ip)
 }
 
 // owned returns an address of this node, which is made if need be.
@@ -183,11 +185,11 @@ func (e Arrived) apply(d *Directory) {
 			continue // it has been released since
 		}
 		o.epoch, o.taking = max(o.epoch, o.taking), 0
-		if o.stage != settled || !o.present || o.yielding {
+		if o.stage != reported || !o.present || o.yielding {
 			o.stage = arrived
 		}
 		delete(d.handing, ip)
-		d.settle(ip)
+		d.refresh(ip)
 	}
 }
 
@@ -199,7 +201,7 @@ func (e Left) apply(d *Directory) {
 			o.stage, o.until, d.handing[ip] = handing, e.Until, o
 		default:
 			d.leave(ip)
-			d.settle(ip)
+			d.refresh(ip)
 		}
 	}
 }
@@ -232,12 +234,12 @@ func (e OwnAddresses) apply(d *Directory) {
 	for ip, o := range d.own {
 		concerned = append(concerned, ip)
 		if o.present && !o.yielding && o.stage == arrived || o.yielding && o.stage == removed { // what is on no interface any more has been removed
-			o.stage = settled
+			o.stage = reported
 		}
 		d.tidy(ip)
 	}
 	d.giveEpochs()
 	for _, ip := range concerned {
-		d.settle(ip)
+		d.refresh(ip)
 	}
 }

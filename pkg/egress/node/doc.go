@@ -8,10 +8,10 @@
 // were seen, and writes there what it takes and releases. Effects follow a decision, and their results the effects, so an address goes
 // through these stages, with their constants in package holders:
 //
-//	taken      the member has it, and says so to the pool; packets go where they went before (settled, with own.taking)
+//	taken      the member has it, and says so to the pool; packets go where they went before (reported, with own.taking)
 //	arrived    it is on an interface, and what belongs to the former holder's connections is passed on: packets leave from here, and all
 //	           nodes are told (arrived)
-//	released   the member has it no more; packets still leave from here (settled)
+//	released   the member has it no more; packets still leave from here (reported)
 //	left       packets go to the next holder, from now on (removed) or when a handover is over (handing), and all nodes are told
 //
 // # A failover

@@ -85,7 +85,7 @@ func (m *Member) isVacant(ip netip.Addr, now time.Time) (from string, why Reason
 // member is about to hear of it, or to find out that it does not reach that node.
 func (m *Member) justTaken(ip netip.Addr, now time.Time) bool {
 	epoch, since := m.book.Leased(ip, now)
-	if epoch == 0 || m.settled.IsZero() || since.Before(m.settled) {
+	if epoch == 0 || m.heardAll.IsZero() || since.Before(m.heardAll) {
 		return false
 	}
 	trust := freshness
@@ -131,7 +131,7 @@ func (m *Member) Objections(ip netip.Addr) Objections {
 // claim claims what this member has to take, and drops the claims that others have a better right to.
 func (m *Member) claim(now time.Time) {
 	live, of := m.Votes()
-	if 2*live < of || m.wanted == nil || m.settled.IsZero() || !m.informed(now) {
+	if 2*live < of || m.wanted == nil || m.heardAll.IsZero() || !m.informed(now) {
 		clear(m.claims)
 		return
 	}

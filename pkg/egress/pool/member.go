@@ -53,9 +53,9 @@ type Member struct {
 	run  uint64
 	// book has this member's addresses and all epochs. What this member takes and releases it writes there.
 	book *holders.Directory
-	// began is the time of the first event. settled is since when all others have been heard of since then, or long enough has been
+	// began is the time of the first event. heardAll is since when all others have been heard of since then, or long enough has been
 	// waited; zero before.
-	began, settled time.Time
+	began, heardAll time.Time
 	// wanted are the addresses that the pool is to hold; nil if that is not known.
 	wanted   map[netip.Addr]bool
 	siblings map[netip.Addr][]netip.Addr
@@ -99,7 +99,7 @@ func (m *Member) Next(event Event, now time.Time) []Action {
 	if m.began.IsZero() {
 		m.began, m.renewed, m.view.inspected = now, now.Add(-renewal), now
 	}
-	return append(event.apply(m, now), m.settle(now)...)
+	return append(event.apply(m, now), m.act(now)...)
 }
 
 // Wake returns when Next wants a [Tick] although nothing happens; zero for never.
@@ -120,8 +120,8 @@ func (m *Member) Wants(ip netip.Addr) bool { return m.AllWanted()[ip] }
 // State is what this member tells the others.
 func (m *Member) State() State { return m.published }
 
-// settle does what is due.
-func (m *Member) settle(now time.Time) (actions []Action) {
+// act does what is due.
+func (m *Member) act(now time.Time) (actions []Action) {
 	m.wake = time.Time{}
 	m.expire(now)
 	actions = append(actions, m.contest(now)...)
@@ -153,10 +153,10 @@ func (m *Member) expire(now time.Time) {
 			delete(m.failed, ip)
 		}
 	}
-	if m.settled.IsZero() && m.pool != nil {
+	if m.heardAll.IsZero() && m.pool != nil {
 		missing := func(name string) bool { return name != m.name && !m.live(name) }
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(m.pool)), missing) || m.due(m.began.Add(patience), now) {
-			m.settled = now
+			m.heardAll = now
 		}
 	}
 }

@@ -32,7 +32,7 @@ func (m *Member) look(now time.Time) (actions []Action) {
 		if inspects := holds && m.due(m.view.inspected.Add(Inspection), now); !m.view.returned && !inspects {
 			return nil
 		}
-	} else if m.settled.IsZero() {
+	} else if m.heardAll.IsZero() {
 		return nil
 	}
 	if m.view.alone >= looks {
