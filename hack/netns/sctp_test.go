@@ -75,6 +75,9 @@ func sockaddr(address netip.AddrPort) unix.Sockaddr {
 // associate has a pod make an association with the server, which answers one message. It returns the address that the server sees.
 func (n *node) associate(pod *lab.Host, network string, server int) (seen netip.Addr, err error) {
 	n.Helper()
+	if err := forgetWaiting(server); err != nil {
+		return seen, err
+	}
 	client := n.sctpSocket(pod, netip.AddrPortFrom(of(network, pod.V4, pod.V6), 0))
 	if err := unix.Connect(client, sockaddr(n.outside(network))); err != nil {
 		return seen, fmt.Errorf("connect: %w", err)
@@ -101,4 +104,18 @@ func (n *node) associate(pod *lab.Host, network string, server int) (seen netip.
 		}
 	}
 	return seen, nil
+}
+
+// forgetWaiting ends the associations that a server has not accepted: those of earlier attempts, which were late.
+func forgetWaiting(server int) error {
+	if err := unix.SetNonblock(server, true); err != nil {
+		return err
+	}
+	for {
+		late, _, err := unix.Accept(server)
+		if err != nil {
+			return unix.SetNonblock(server, false)
+		}
+		_ = unix.Close(late)
+	}
 }
