@@ -17,7 +17,6 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
@@ -43,7 +42,7 @@ func TestRepair_NFTablesTable(t *testing.T) {
 			"flush ruleset",
 			"delete table " + table,
 			"flush map " + table + " sources",
-			"add element " + table + " sources { 10.128.0.77 . tcp : goto from-203.0.113.10 }",
+			"add element " + table + " sources { 10.128.0.77 . tcp : 203.0.113.77 }",
 			"insert rule " + table + " postrouting accept",
 			"flush chain " + table + " postrouting",
 			"add chain " + table + " other { type nat hook postrouting priority 10 ; }",
@@ -212,7 +211,7 @@ func TestTable_CommandsShowIt(t *testing.T) {
 	inWays(t, ways[2:], func(n *node) {
 		n.putWeb([]string{egressV4.String(), egressV6.String()})
 		printed, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--dry-run")
-		for _, want := range []string{"table ip openshift-egress {", "\t\t\t10.128.0.11 . tcp : goto from-203.0.113.10, # shop/web\n", "fd00:10:128::11 . tcp : goto " + nft.ChainOf("from-", egressV6) + ","} {
+		for _, want := range []string{"table ip openshift-egress {", "\t\t\t10.128.0.11 . tcp : 203.0.113.10, # shop/web\n", "fd00:10:128::11 . tcp : 2001:db8:113::10,"} {
 			if status != 0 || !strings.Contains(printed, want) {
 				n.Errorf("dry run: status %d, %s, without %q:\n%s", status, stderr, want, printed)
 			}
@@ -226,7 +225,7 @@ func TestTable_CommandsShowIt(t *testing.T) {
 				n.Errorf("%v: status %d, %s%s; want %d and %q", args, status, stdout, stderr, want, text)
 			}
 		}
-		says(0, "table openshift-egress: ip saddr . meta l4proto vmap @sources, with { 10.128.0.11 . tcp : goto from-203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
+		says(0, "table openshift-egress: snat to ip saddr . meta l4proto map @sources fully-random, with { 10.128.0.11 . tcp : 203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
 		says(0, "IPv4: in agreement", "verify")
 		n.Signal(syscall.SIGSTOP)
 		n.nft("delete element ip " + steering.LocalTable + " sources { 10.128.0.11 . tcp }")

@@ -361,13 +361,28 @@ func (w *words) nat(kind expr.NATType) {
 			&expr.Immediate{Register: unix.NFT_REG_2, Data: binary.BigEndian.AppendUint16(nil, at.Port())})
 		to.RegProtoMin, to.Specified = unix.NFT_REG_2, true
 	} else {
-		w.value(address(w.addressBytes()))
+		to.RegAddrMin = w.natAddress()
 	}
 	if w.take(":") {
 		w.natPorts(to)
 	}
 	to.FullyRandom = w.take("fully-random")
 	w.add(to)
+}
+
+// natAddress takes the address for source or destination NAT, and returns the register that holds it. A map is asked in front of the rule's
+// matches, unless the rule has changed the packet before: whom it does not know is through with one lookup, and the rest is decided as
+// the text says. No match uses the fourth register: the longest key, two addresses and a protocol of IPv6, ends in the third.
+func (w *words) natAddress() uint32 {
+	matches := len(w.exprs)
+	w.value(address(w.addressBytes()))
+	ask, byMap := w.exprs[len(w.exprs)-1].(*expr.Lookup)
+	if !byMap || matches == 0 || w.changes >= 0 {
+		return unix.NFT_REG_1
+	}
+	ask.DestRegister = unix.NFT_REG_4
+	w.exprs = slices.Concat(w.exprs[matches:], w.exprs[:matches])
+	return unix.NFT_REG_4
 }
 
 // snatByMap gives the packet the address that a map has for a key, and one of the ports that the map has: the one that is as far from the first

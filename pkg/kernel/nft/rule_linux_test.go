@@ -189,18 +189,7 @@ func TestRule_SourceNATByMap(t *testing.T) {
 	for name, family := range map[string]kernel.Family{"ip": kernel.IPv4, "ip6": kernel.IPv6} {
 		s := Spec{Name: "words", Family: family}
 		rule := s.Commented("gives ports", "meta l4proto tcp meta mark & 0x0000007e == 0x00000002 meta mark set meta mark & 0xffffff81 snat IP to IP saddr . meta l4proto map @blocks")
-		nft := l.Node().Command(t.Context(), "nft", "-f", "-")
-		nft.Stdin = strings.NewReader("table " + name + " words {\n" + strings.NewReplacer("ADDRESS", addressType[family]).Replace(surroundings) + "}\n}\n")
-		if out, err := nft.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		if err := l.Node().Do(func() error { return addRules(s, []Rule{rule}, true) }); err != nil {
-			t.Fatal(err)
-		}
-		printed, err := l.Node().Command(t.Context(), "nft", "list", "chain", name, "words", "ours").Output()
-		if err != nil || !strings.Contains(string(printed), rule.Text) {
-			t.Errorf("%s: %v\n%s\nnot\n%s", name, err, printed, rule.Text)
-		}
+		printed := printsItsText(t, l, name, s, rule)
 		ask, change := slices.IndexFunc(rule.Exprs, isLookup), slices.IndexFunc(rule.Exprs, func(e expr.Any) bool {
 			m, is := e.(*expr.Meta)
 			return is && m.SourceRegister
@@ -209,7 +198,7 @@ func TestRule_SourceNATByMap(t *testing.T) {
 			t.Errorf("%s: the rule changes the mark before it asks the map", name)
 		}
 		again := l.Node().Command(t.Context(), "nft", "-f", "-")
-		again.Stdin = strings.NewReader("flush chain " + name + " words ours\n" + string(printed))
+		again.Stdin = strings.NewReader("flush chain " + name + " words ours\n" + printed)
 		out, err := again.CombinedOutput()
 		if family == kernel.IPv6 { // nft 1.0.6 to 1.1.3
 			t.Logf("nft reads its listing of IPv6: %v: %s", err, out)
@@ -236,6 +225,42 @@ func TestRule_SourceNATByMap(t *testing.T) {
 			t.Errorf("%s: of a listing of the rule %q nft has made %q", name, rule.Mark, marks)
 		}
 	}
+}
+
+// TestRule_MapInFront: a rule asks the map of its source NAT in front of its matches, and nft prints it as its text is.
+func TestRule_MapInFront(t *testing.T) {
+	l := newLab(t)
+	for name, family := range map[string]kernel.Family{"ip": kernel.IPv4, "ip6": kernel.IPv6} {
+		s := Spec{Name: "words", Family: family}
+		rule := s.Rule("1", "IP daddr != @addresses IP saddr . IP daddr . meta l4proto != @hosts snat to IP saddr map @nodes fully-random")
+		first, is := rule.Exprs[slices.IndexFunc(rule.Exprs, isLookup)].(*expr.Lookup)
+		if !is || first.SetName != "nodes" {
+			t.Errorf("%s: the rule asks %+v first", name, first)
+		}
+		printsItsText(t, l, name, s, rule)
+	}
+	changed := Spec{Name: "words", Family: kernel.IPv4}.Rule("2", "meta mark set meta mark & 0xffffff81 dnat to IP daddr map @nodes")
+	if last := slices.IndexFunc(changed.Exprs, isLookup); last != len(changed.Exprs)-2 {
+		t.Errorf("a rule that has changed the packet asks its map as expression %d of %d", last, len(changed.Exprs))
+	}
+}
+
+// printsItsText writes a rule of a new table, and returns how nft lists its chain: with the rule's text.
+func printsItsText(t *testing.T, l *lab.Lab, name string, s Spec, rule Rule) string {
+	t.Helper()
+	nft := l.Node().Command(t.Context(), "nft", "-f", "-")
+	nft.Stdin = strings.NewReader("table " + name + " words {\n" + strings.NewReplacer("ADDRESS", addressType[s.Family]).Replace(surroundings) + "}\n}\n")
+	if out, err := nft.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := l.Node().Do(func() error { return addRules(s, []Rule{rule}, true) }); err != nil {
+		t.Fatal(err)
+	}
+	printed, err := l.Node().Command(t.Context(), "nft", "list", "chain", name, "words", "ours").Output()
+	if err != nil || !strings.Contains(string(printed), rule.Text) {
+		t.Errorf("%s: %v\n%s\nnot\n%s", name, err, printed, rule.Text)
+	}
+	return string(printed)
 }
 
 func isLookup(e expr.Any) bool {

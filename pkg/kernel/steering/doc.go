@@ -306,24 +306,25 @@
 // # A node that steers nothing
 //
 // In the nftables back end, on such a node or as long as its address is not known, a [LocalWriter] writes a table that has the sets of
-// bindings alone, for pods that leave where they run:
+// bindings alone, and one chain, for pods that leave where they run:
 //
 //	table ip openshift-egress {
 //	    set exclusions, own, own-pods, removed                              as above
-//	    map sources, pod-sources                                            as above
+//	    map sources     { type ipv4_addr . inet_proto : ipv4_addr; }        pod . protocol : egress IP
+//	    map pod-sources { type ipv4_addr : ipv4_addr; }                     pod : egress IP
 //	    chain postrouting {
 //	        type nat hook postrouting priority -197;
-//	        ip saddr . meta l4proto                                         vmap @sources
-//	        ip saddr                                                        vmap @pod-sources, if there are any
-//	    }
-//	    chain from-203.0.113.1 {                                            of each egress IP
-//	        ip daddr != 203.0.113.1 ip daddr != @exclusions                 snat to 203.0.113.1 fully-random
+//	        ip daddr != @exclusions
+//	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
+//	            snat to ip saddr . meta l4proto map @sources fully-random
+//	        the same for bindings of all protocols, if there are any
 //	    }
 //	}
 //
-// A packet costs the same however many bindings there are: one lookup if its pod is not bound, and two if it is. The chain is behind that of
-// the steering, so that an earlier process's table decides until this node's address is known. Where nothing is bound, and nothing on
-// record, there is no table.
+// A packet costs the same however many bindings there are. The kernel asks a rule's map first, so that who is not bound is through
+// after one lookup, and after two where there are bindings of all protocols. With verdicts in the maps, as above, a new flow would take a
+// lookup less, and each change follow all elements. The chain is behind that of the steering, so that an earlier process's table decides
+// until this node's address is known. Where nothing is bound, and nothing on record, there is no table.
 //
 // # Who gets into the tunnel
 //

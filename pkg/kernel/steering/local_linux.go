@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -21,11 +20,12 @@ const LocalTable = "openshift-egress"
 // LocalSourceNATPriority is that of its chain: in front of everybody else's source NAT, and behind that of [Table].
 const LocalSourceNATPriority = SourceNATPriority + 1
 
-// localSets are sets of [Table].
+// localSets are sets of [Table]. Here the sources give egress IPs themselves: no rule depends on the address.
 func localSets() (local []nft.Set) {
 	for _, set := range sets {
 		switch set.Name {
 		case exclusionsSet, ownSet, ownPodsSet, sourcesMap, podSourcesMap, removedSet:
+			set.Chains = ""
 			local = append(local, set)
 		}
 	}
@@ -35,17 +35,16 @@ func localSets() (local []nft.Set) {
 // local is what never changes of the table in a family.
 type local struct {
 	spec nft.Spec
-	// first are the rule for the bindings of one protocol, and that for those of all. sources are the rules that give egress IPs.
-	first   []nft.Rule
-	sources map[netip.Addr][]nft.Rule
+	// rules are that for the bindings of one protocol, and that for those of all.
+	rules []nft.Rule
 }
 
 func localOf(family kernel.Family) local {
 	l := local{spec: nft.Spec{Name: LocalTable, Family: family, Sets: localSets(), Chains: []nft.Chain{{
 		Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: nftables.ChainPriority(LocalSourceNATPriority),
-	}}}, sources: map[netip.Addr][]nft.Rule{}}
+	}}}}
 	for _, k := range selectors(true) {
-		l.first = append(l.first, l.spec.Commented("a bound pod's flow begins", k.giveBySource()))
+		l.rules = append(l.rules, l.spec.Commented("a bound pod's flow begins", k.leavingLocally()+" "+k.giveLocally()))
 	}
 	return l
 }
@@ -55,18 +54,10 @@ func (l local) state(c *content) nft.State {
 	if len(c.uses) == 0 && len(c.sets[removedSet]) == 0 {
 		return nft.State{}
 	}
-	state := nft.State{Sets: nft.Content{}, Chains: map[string][]nft.Rule{postroutingChain: l.first[:len(selectors(c.pods > 0))]}}
+	state := nft.State{Sets: nft.Content{}, Chains: map[string][]nft.Rule{postroutingChain: l.rules[:len(selectors(c.pods > 0))]}}
 	for _, set := range l.spec.Sets {
 		state.Sets[set.Name] = c.sets[set.Name]
 	}
-	for egressIP := range c.uses {
-		if l.sources[egressIP] == nil {
-			text := leavingLocally(egressIP) + " snat to " + egressIP.String() + " fully-random"
-			l.sources[egressIP] = []nft.Rule{l.spec.Commented("leaves from this node", text)}
-		}
-		state.Chains[nft.ChainOf(sourceChains, egressIP)] = l.sources[egressIP]
-	}
-	maps.DeleteFunc(l.sources, func(egressIP netip.Addr, _ []nft.Rule) bool { return c.uses[egressIP] == 0 })
 	return state
 }
 

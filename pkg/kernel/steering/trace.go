@@ -24,20 +24,21 @@ type Step struct{ Rule, Element string }
 type Tracer struct {
 	content *content
 	sets    []nft.Set
-	// local: the table is [LocalTable].
-	local bool
+	// leaving is what lets a flow keep its source, give what gives it the egress IP of its pod.
+	leaving, give func(selector) string
 }
 
 // NewTracer returns the Tracer for the bindings and the blocks of source ports of d, in [Table].
 func NewTracer(family kernel.Family, d kernel.Desired) Tracer {
 	d.Steering.Blocks = slices.SortedFunc(slices.Values(d.Steering.Blocks), kernel.CompareBlocks)
 	config := Config{Family: family, PortBlocks: true}
-	return Tracer{newContent(config, d, nil), setsOf(config), false}
+	leaving := func(k selector) string { return k.leaving() + " " + toOutside }
+	return Tracer{newContent(config, d, nil), setsOf(config), leaving, selector.giveBySource}
 }
 
 // NewLocalTracer returns the Tracer for the bindings of d, in [LocalTable].
 func NewLocalTracer(family kernel.Family, d kernel.Desired) Tracer {
-	return Tracer{localContent(family, d), localSets(), true}
+	return Tracer{localContent(family, d), localSets(), selector.leavingLocally, selector.giveLocally}
 }
 
 // Trace returns the rule that is for p, and the address that p then leaves from: invalid if it keeps its source. There is no rule for a
@@ -52,20 +53,17 @@ func (t Tracer) Trace(p Packet) (step Step, snat netip.Addr) {
 		if !bound || way.protocol == kernel.All && way.selector == ofOneProtocol {
 			continue
 		}
-		excluding, own, ownKey := way.leaving()+" "+toOutside, at.own, at.ownKey
-		if t.local {
-			excluding, own, ownKey = leavingLocally(egressIP), at.sources, at.key
-		}
+		excluding := t.leaving(way.selector)
 		if exclusion, excluded := t.exclusion(p.Destination); excluded {
 			return t.step(excluding, exclusionsSet, exclusion), netip.Addr{}
 		}
 		if _, held := t.content.sets[at.own][at.ownKey]; held {
-			return t.step(excluding, own, ownKey), netip.Addr{}
+			return t.step(excluding, at.own, at.ownKey), netip.Addr{}
 		}
 		if ports, given := t.content.blocks.given[at.blocks][at.key]; given && p.Protocol != kernel.All {
 			return t.step("snat IP to "+way.from+" map "+way.blocksMap, at.blocks, keyWith(at.key, ports.last())), egressIP
 		}
-		return t.step(way.giveBySource(), at.sources, at.key), egressIP
+		return t.step(t.give(way.selector), at.sources, at.key), egressIP
 	}
 	return Step{}, netip.Addr{}
 }

@@ -39,7 +39,7 @@ func TestTracer_NamesRulesOfTheTable(t *testing.T) {
 		},
 		"to its own egress IP": {
 			d, Packet{all, egressIP, kernel.TCP},
-			"ip saddr @bound-pods ip saddr . ip daddr != @own-pods ip saddr . meta l4proto != @bound ip daddr != @exclusions",
+			"ip saddr @bound-pods ip saddr . ip daddr != @own-pods ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions",
 			"10.128.0.12 . 203.0.113.10", netip.Addr{},
 		},
 		"from ports of its own": {

@@ -3,7 +3,6 @@ package steering
 import (
 	"fmt"
 	"math/bits"
-	"net/netip"
 )
 
 // Words of rules that are in more than one. In all rules IP stands for ip or ip6.
@@ -33,7 +32,7 @@ type selector struct {
 	from, to, own                      string
 	bound, ownSet, waysMap, sourcesMap string
 	blocksMap, fullBlocksMap           string
-	// other excludes the bindings that go before.
+	// other excludes what the bindings that go before exclude.
 	other string
 }
 
@@ -44,7 +43,7 @@ var (
 	}
 	ofAllProtocols = selector{
 		"IP saddr", "IP daddr", "IP saddr . IP daddr",
-		"@" + boundPodsSet, "@" + ownPodsSet, "@" + podWaysMap, "@" + podSourcesMap, "@" + podBlocksMap, "@" + podFullBlocksMap, " IP saddr . meta l4proto != @" + boundSet,
+		"@" + boundPodsSet, "@" + ownPodsSet, "@" + podWaysMap, "@" + podSourcesMap, "@" + podBlocksMap, "@" + podFullBlocksMap, " IP saddr . meta l4proto . IP daddr != @" + ownSet,
 	}
 )
 
@@ -61,7 +60,8 @@ func (k selector) fromBound() string { return k.from + " " + k.bound }
 func (k selector) toBound() string   { return k.to + " " + k.bound }
 
 // leaving lets packets pass that are a bound pod's and not for its own egress IP.
-func (k selector) leaving() string { return k.fromBound() + " " + k.own + " != " + k.ownSet + k.other }
+func (k selector) leaving() string  { return k.fromBound() + " " + k.notToOwn() }
+func (k selector) notToOwn() string { return k.own + " != " + k.ownSet + k.other }
 
 // takeWay goes to the chain of ways with what the map has for the key, if anything. The packet's priority carries it there: a
 // mark has no room for it beside the bits of others.
@@ -72,9 +72,10 @@ func (k selector) takeWay() string {
 // giveBySource goes to the chain that gives a bound pod's flow its egress IP.
 func (k selector) giveBySource() string { return k.from + " vmap " + k.sourcesMap }
 
-// leavingLocally lets packets pass that are not for their pod's own egress IP, as they are in the chain that gives it.
-func leavingLocally(egressIP netip.Addr) string {
-	return "IP daddr != " + egressIP.String() + " " + toOutside
+// leavingLocally and giveLocally are the rule of a node that steers nothing: the map says who is bound, and any port will do.
+func (k selector) leavingLocally() string { return toOutside + " " + k.notToOwn() }
+func (k selector) giveLocally() string {
+	return "snat to " + k.from + " map " + k.sourcesMap + " fully-random"
 }
 
 // setMark puts a number into our bits of the mark, and leaves the others.
