@@ -99,7 +99,7 @@ func (c *clashing) isPickedUp(both connection) {
 				return err
 			}
 			defer n.close()
-			return n.send(asks) // a pod that has answered a forged packet in this half second answers the next one
+			return n.nudge(asks) // a pod that has answered a forged packet in this half second answers the next one
 		})
 		if err != nil {
 			c.Fatal(err)

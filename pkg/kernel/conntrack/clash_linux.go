@@ -26,8 +26,8 @@ const (
 )
 
 // listened is how long the sides of connections are listened to, and as long again if some have not been heard. Each side is nudged
-// before, and answers one nudge in half a second (net.ipv4.tcp_invalid_ratelimit), that of the end as well.
-const listened = 600 * time.Millisecond
+// before, and when they end.
+const listened = answersAgain
 
 // mostSuspects bounds how many connections are listened to at once, and elementsAtOnce what the kernel is told in one message: the
 // elements are one netlink attribute, of at most 64 KiB, and those of IPv6 have up to 68 bytes each.
@@ -218,7 +218,7 @@ func (k *handle) nudge(connections pairs) error {
 	}
 	defer n.close()
 	for original, replying := range connections {
-		_ = n.nudge(&ends{original: original, replying: replying}, true)
+		_ = errors.Join(n.nudge(original), n.nudge(replying))
 	}
 	return nil
 }

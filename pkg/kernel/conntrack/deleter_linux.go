@@ -29,6 +29,8 @@ type deleter struct {
 	nudger              *nudger
 	noBarrier, noNudger error
 	unreached           int
+	// again are whose sources are to be nudged a second time.
+	again []tuple
 
 	// done is what has become of the flows.
 	done Deleted
@@ -64,7 +66,7 @@ func (k *handle) newDeleter() (*deleter, error) {
 
 func (d *deleter) close() {
 	if d.nudger != nil {
-		d.nudger.close()
+		d.nudger.closeAfter(d.again)
 	}
 }
 
@@ -178,11 +180,16 @@ func (d *deleter) nudge(e *doomed) {
 	if d.nudger == nil {
 		return
 	}
-	var err error
+	pod := e.original
 	if e.verdict == Returns {
-		err = d.nudger.send(e.replying) // the pod is the one that answers
-	} else {
-		err = d.nudger.nudge(&e.ends, e.verdict == Ends)
+		pod = e.replying // the pod is the one that answers
+	}
+	err := d.nudger.nudge(pod)
+	if e.verdict == Ends {
+		err = errors.Join(err, d.nudger.nudge(e.replying))
+	}
+	if !e.ending() {
+		d.again = append(d.again, pod)
 	}
 	if err != nil {
 		d.unreached++

@@ -2,9 +2,9 @@ package conntrack
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +19,10 @@ const (
 	lengthTCP  = 20
 	hopLimit   = 64
 	checksumAt = 16 // in the TCP header
+
+	// answersAgain is after how long an end that has answered a packet out of order answers the next one
+	// (net.ipv4.tcp_invalid_ratelimit is half a second).
+	answersAgain = 600 * time.Millisecond
 )
 
 // nudger sends packets to the ends of connections.
@@ -42,23 +46,14 @@ func openNudger(family kernel.Family) (*nudger, error) {
 
 func (n *nudger) close() { _ = unix.Close(n.fd) } // what was sent is on its way
 
-// nudge has both ends of a connection send a packet, or its source alone. The barrier answers it by a reset, if the
+// nudge has an end of a connection send a packet: the source of packets that have a tuple. The barrier answers it by a reset, if the
 // connection has ended. So an end that only waits learns that the connection is gone. Of a connection that moves it
 // makes the entry, here or on the node that it is steered to, by which the far side's packets find the pod.
 //
-// Each end gets a SYN+ACK of the other's, with the sequence number 0. Whoever has the connection answers by an
+// It gets a SYN+ACK of the other end's, with the sequence number 0. Whoever has the connection answers by an
 // ACK, whatever the number is (RFC 5961, section 4), and whoever has not by a reset. The node's own
 // conntrack makes no entry of a SYN+ACK that it does not expect.
-func (n *nudger) nudge(t *ends, both bool) error {
-	err := n.send(t.original)
-	if both {
-		err = errors.Join(err, n.send(t.replying))
-	}
-	return err
-}
-
-// send sends a nudge to the source of packets that have a tuple.
-func (n *nudger) send(t tuple) error {
+func (n *nudger) nudge(t tuple) error {
 	to := t.source.Addr()
 	var address unix.Sockaddr = &unix.SockaddrInet6{Addr: to.As16()}
 	if n.family == kernel.IPv4 {
@@ -68,6 +63,17 @@ func (n *nudger) send(t tuple) error {
 		return fmt.Errorf("nudge %s as %s: %w", t.source, t.destination, err)
 	}
 	return nil
+}
+
+// closeAfter closes the nudger after it has nudged sources once more: a stranger's packet, to which they answered just before,
+// may have cost them the answer to the first nudge.
+func (n *nudger) closeAfter(again []tuple) {
+	time.AfterFunc(answersAgain, func() {
+		defer n.close()
+		for _, t := range again {
+			_ = n.nudge(t) // the first one has told what is wrong
+		}
+	})
 }
 
 // nudgeFrom returns the packet, which is of the family of the addresses. The kernel fills in IPv4's checksum.

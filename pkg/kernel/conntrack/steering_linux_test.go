@@ -279,6 +279,43 @@ func TestDelete_TheAddressGoesToAThirdNode(t *testing.T) {
 	}
 }
 
+// TestDelete_AfterAStrangersPacket: a pod that only receives goes on though it has answered a stranger's packet just before the address
+// moves, and its kernel answers the next one after half a second.
+func TestDelete_AfterAStrangersPacket(t *testing.T) {
+	for name, next := range map[string]int{"a third node takes it": 2, "the pod's node takes it": 0} {
+		t.Run(name, func(t *testing.T) {
+			onSteeredNode(t, 1, "", func(s *steering) {
+				receives := s.connect(0)
+				s.takes(next)
+				s.comesIn(next)
+				s.run(s.Nodes()[next], "nft", fmt.Sprintf("add table inet nostate; add chain inet nostate arrivals { type filter hook prerouting priority -95; }; add rule inet nostate arrivals ct state new,invalid %s daddr %s drop", s.ip(), s.egressIP))
+				s.nudges(receives)
+				s.deletes(0, Scope{Pods: pods(s.pod.String()), Steered: []kernel.Binding{s.binding}}, 0, s.binding)
+				s.carries("the far side sends", receives.far, receives.near)
+				s.neverSeenAsItself()
+			})
+		})
+	}
+}
+
+// nudges has the pod answer a packet of nobody, while nothing leaves its node.
+func (s *steering) nudges(c connection) {
+	s.Helper()
+	s.run(s.Node(), "nft", "add table inet cut; add chain inet cut forward { type filter hook forward priority 0; policy drop; }")
+	err := s.Node().Do(func() error {
+		n, err := openNudger(s.family)
+		if err != nil {
+			return err
+		}
+		defer n.close()
+		return n.nudge(tuple{protocol: unix.IPPROTO_TCP, source: addrPort(c.near.LocalAddr()), destination: addrPort(c.near.RemoteAddr())})
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.run(s.Node(), "nft", "delete", "table", "inet", "cut")
+}
+
 // TestDelete_NothingIsPickedUp: where the kernels track connections from their beginning alone, both sides learn at once that theirs
 // is over when another node takes the address.
 func TestDelete_NothingIsPickedUp(t *testing.T) {
