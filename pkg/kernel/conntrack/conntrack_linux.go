@@ -236,23 +236,23 @@ type tableSize struct{ buckets, flows int }
 // readSize returns that of the table in the network namespace of the thread. What cannot be read counts as a table
 // that is full of flows.
 func readSize() tableSize {
-	size := tableSize{buckets: 1, flows: 1 << 20}
-	for name, number := range map[string]*int{"buckets": &size.buckets, "count": &size.flows} {
-		text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_" + name)
-		if err != nil {
-			continue
-		}
-		if read, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
-			*number = read
-		}
-	}
-	return size
+	return tableSize{buckets: setting("netfilter/nf_conntrack_buckets", 1), flows: setting("netfilter/nf_conntrack_count", 1<<20)}
 }
 
 // picksUp tells whether the kernel tracks TCP connections of which it sees no beginning. What cannot be read counts as its default.
-func picksUp() bool {
-	text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_tcp_loose")
-	return err != nil || strings.TrimSpace(string(text)) != "0"
+func picksUp() bool { return setting("netfilter/nf_conntrack_tcp_loose", 1) != 0 }
+
+// setting returns a number of /proc/sys/net in the network namespace of the thread, or otherwise what cannot be read counts as.
+func setting(name string, otherwise int) int {
+	text, err := os.ReadFile("/proc/sys/net/" + name)
+	if err != nil {
+		return otherwise
+	}
+	number, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return otherwise
+	}
+	return number
 }
 
 // cheaperAlone tells whether it is cheaper to have the kernel look for the flows of each of so many sources than to

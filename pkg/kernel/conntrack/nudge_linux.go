@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,8 @@ const (
 	// answersAgain is after how long an end that has answered a packet out of order answers the next one
 	// (net.ipv4.tcp_invalid_ratelimit is half a second).
 	answersAgain = 600 * time.Millisecond
+	// moreAnswers is after how long all ends of a node together answer as many again.
+	moreAnswers = 1100 * time.Millisecond
 )
 
 // nudger sends packets to the ends of connections.
@@ -65,16 +68,28 @@ func (n *nudger) nudge(t tuple) error {
 	return nil
 }
 
-// closeAfter closes the nudger after it has nudged sources once more: a stranger's packet, to which they answered just before,
-// may have cost them the answer to the first nudge.
+// closeAfter closes the nudger after it has nudged sources once more. The answer to the first nudge may be missing: a source has
+// answered a stranger's packet just before, or there were more sources than a kernel lets answer at once.
 func (n *nudger) closeAfter(again []tuple) {
-	time.AfterFunc(answersAgain, func() {
+	atOnce, pause := answersAtOnce(), answersAgain
+	if len(again) > atOnce {
+		pause = moreAnswers
+	}
+	go func() {
 		defer n.close()
-		for _, t := range again {
-			_ = n.nudge(t) // the first one has told what is wrong
+		for some := range slices.Chunk(again, atOnce) {
+			time.Sleep(pause)
+			for _, t := range some {
+				_ = n.nudge(t) // the first one has told what is wrong
+			}
 		}
-	})
+	}()
 }
+
+// answersAtOnce returns how many nudges the kernel lets be answered in a second, at least. Before Linux 6.0 all network namespaces
+// share net.ipv4.tcp_challenge_ack_limit, and a namespace that is not the host's does not see it. Its default is 1000 there. The kernel
+// takes half of it at least, at random (tcp_send_challenge_ack).
+func answersAtOnce() int { return max(setting("ipv4/tcp_challenge_ack_limit", 1000)/2, 1) }
 
 // nudgeFrom returns the packet, which is of the family of the addresses. The kernel fills in IPv4's checksum.
 func nudgeFrom(from, to netip.AddrPort) []byte {

@@ -288,7 +288,7 @@ func TestDelete_AfterAStrangersPacket(t *testing.T) {
 				receives := s.connect(0)
 				s.takes(next)
 				s.comesIn(next)
-				s.run(s.Nodes()[next], "nft", fmt.Sprintf("add table inet nostate; add chain inet nostate arrivals { type filter hook prerouting priority -95; }; add rule inet nostate arrivals ct state new,invalid %s daddr %s drop", s.ip(), s.egressIP))
+				s.dropsUnknown(next)
 				s.nudges(receives)
 				s.deletes(0, Scope{Pods: pods(s.pod.String()), Steered: []kernel.Binding{s.binding}}, 0, s.binding)
 				s.carries("the far side sends", receives.far, receives.near)
@@ -296,6 +296,37 @@ func TestDelete_AfterAStrangersPacket(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestDelete_MoreThanMayAnswerAtOnce: where the kernel limits how many answers all pods together give in a second, all connections that
+// only receive go on nevertheless, one after the other.
+func TestDelete_MoreThanMayAnswerAtOnce(t *testing.T) {
+	const limit = 4
+	onSteeredNode(t, 1, "", func(s *steering) {
+		for _, host := range []*lab.Host{s.Node(), s.Pod(1)} {
+			if out, err := host.Run(s.Context(), "sysctl", "-w", fmt.Sprintf("net.ipv4.tcp_challenge_ack_limit=%d", limit)); err != nil {
+				s.Skipf("this kernel has one limit for all network namespaces: %v %s", err, out)
+			}
+		}
+		var receive []connection
+		for range 3 * limit {
+			receive = append(receive, s.connect(0))
+		}
+		s.takes(2)
+		s.comesIn(2)
+		s.dropsUnknown(2)
+		s.deletes(0, Scope{Pods: pods(s.pod.String()), Steered: []kernel.Binding{s.binding}}, 0, s.binding)
+		for _, one := range receive {
+			s.carries("the far side sends", one.far, one.near)
+		}
+		s.neverSeenAsItself()
+	})
+}
+
+// dropsUnknown has a node drop what comes for the egress IP and belongs to no connection.
+func (s *steering) dropsUnknown(node int) {
+	s.Helper()
+	s.run(s.Nodes()[node], "nft", fmt.Sprintf("add table inet nostate; add chain inet nostate arrivals { type filter hook prerouting priority -95; }; add rule inet nostate arrivals ct state new,invalid %s daddr %s drop", s.ip(), s.egressIP))
 }
 
 // nudges has the pod answer a packet of nobody, while nothing leaves its node.
