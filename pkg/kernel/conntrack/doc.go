@@ -38,8 +38,8 @@
 // A nudge (see below) has the pod's kernel send a packet, so that a pod that only receives goes on as well. If the
 // address comes here and the rules here choose another port, the far side answers that packet by a reset. Only the
 // pod's own node nudges it: a pod answers one in half a second. If a stranger's packet under the far side's address has had
-// that answer just before the move, the nudge gets none; nor if a node has more than 500 such
-// pods' connections, before Linux 6.0. So the pod is nudged again after 0.6 s, or with 499 others a second later. Until it is heard, no packet from
+// that answer just before the move, the nudge gets none; nor may it where an older kernel lets all pods together give 500 answers in a
+// second. So the pod is nudged again after 0.6 s, or with 499 others a second later. Until it is heard, no packet from
 // outside comes to it by way of the new holder, and what the pod answers meanwhile makes the entry as well.
 //
 // If the binding is removed, the holder resets the far side, and the pod's node the pod. It sends nothing to the

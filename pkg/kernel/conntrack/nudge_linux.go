@@ -86,9 +86,9 @@ func (n *nudger) closeAfter(again []tuple) {
 	}()
 }
 
-// answersAtOnce returns how many nudges the kernel lets be answered in a second, at least. Before Linux 6.0 all network namespaces
-// share net.ipv4.tcp_challenge_ack_limit, and a namespace that is not the host's does not see it. Its default is 1000 there. The kernel
-// takes half of it at least, at random (tcp_send_challenge_ack).
+// answersAtOnce returns how many nudges the kernel lets be answered in a second, at least: half of net.ipv4.tcp_challenge_ack_limit
+// (tcp_send_challenge_ack takes a number of chance). Newer kernels have one for each network namespace, without a limit by default;
+// older ones have one of 1000 for all, which only the host's namespace sees.
 func answersAtOnce() int { return max(setting("ipv4/tcp_challenge_ack_limit", 1000)/2, 1) }
 
 // nudgeFrom returns the packet, which is of the family of the addresses. The kernel fills in IPv4's checksum.
