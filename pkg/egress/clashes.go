@@ -34,8 +34,8 @@ type clashes struct {
 	arrived wake.Signal
 
 	mu sync.Mutex
-	// came are the addresses of this node whose looks are not over, and since is when the last of them came. looked is how many
-	// looks there have been since.
+	// came are the addresses whose looks are not over; some may have gone again. since is when the last of them came, and looked is how
+	// many looks there have been since.
 	came   map[netip.Addr]bool
 	since  time.Time
 	looked int
@@ -45,14 +45,14 @@ func newClashes() *clashes {
 	return &clashes{arrived: wake.New(), came: map[netip.Addr]bool{}}
 }
 
-// expect takes note of the addresses that are here now, some of which have come.
-func (c *clashes) expect(here, came map[netip.Addr]bool) {
+// expect takes note of addresses that have come.
+func (c *clashes) expect(came map[netip.Addr]bool) {
+	if len(came) == 0 {
+		return
+	}
 	c.mu.Lock()
 	maps.Copy(c.came, came)
-	maps.DeleteFunc(c.came, func(ip netip.Addr, _ bool) bool { return !here[ip] })
-	if len(came) > 0 {
-		c.since, c.looked = time.Now(), 0
-	}
+	c.since, c.looked = time.Now(), 0
 	c.mu.Unlock()
 	c.arrived.Send()
 }
@@ -104,10 +104,11 @@ func (e *Extension) endClashes(ctx context.Context) {
 		defer tables[family].Close()
 	}
 	e.steerer.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
+		here := e.steerer.hereNow()
 		for _, family := range cluster.Families {
 			egressIPs := map[netip.Addr]bool{}
 			for _, ip := range e.state.EgressIPs(family) {
-				if came[ip] {
+				if came[ip] && here[ip] {
 					egressIPs[ip] = true
 				}
 			}

@@ -50,15 +50,11 @@
 //
 // Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock
 // that has readers of [Extension.Usage] wait for each other. Nobody takes another lock while he has the steerer's, which guards the
-// node.Node: what is decided about addresses waits for no plan that is being made, and what follows is done without it. Others are
-// taken in this order:
+// node.Node, or the poolNode's: what is decided about addresses waits for no plan that is being made, and what follows is done without
+// the lock. What follows has a number, so that nobody goes back to something older. Locks that are taken under others are away from all that:
 //
-//	ownAddresses ─► steerer.holding ─► cluster.State, steerer
-//	             └► clashes, loops
-//	steerer.noting ─► cluster.State, holders.Announcer, steerer
-//	sourcePorts ─► fullBlocks, cluster.State, portblocks.Keeper
+//	sourcePorts ─► cluster.State, portblocks.Keeper
 //	poolNode.draining ─► pool.Runner
-//	poolNode.syncing ─► balancer, cluster.State, poolNode ─► pool.Runner
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
 // sets an atomic and wakes the loop.

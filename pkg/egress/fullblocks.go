@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -37,7 +36,8 @@ type fullBlocks struct {
 	tracked func() (int, error)
 	count   func(ctx context.Context, family kernel.Family, pods map[netip.Addr]bool) (map[netip.Addr]conntrack.Busiest, error)
 
-	mu sync.Mutex // taken after that of sourcePorts
+	// What follows is protected by the lock of sourcePorts.
+	//
 	// settings are those of source ports in the pods' network namespaces, as far as the CNI plugin has passed them to this process, told what
 	// was told of pods, both by container ID.
 	settings map[string]*os.File
@@ -70,10 +70,8 @@ func newFullBlocks() fullBlocks {
 	}
 }
 
-// keep forgets all that is of other pods than these.
+// keep forgets all that is of other pods than these. The lock must be held.
 func (f *fullBlocks) keep(pods map[string]attachments.Attachment) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	for id, setting := range f.settings {
 		if _, runs := pods[id]; !runs {
 			_ = setting.Close() // each write was seen to succeed
@@ -86,28 +84,30 @@ func (f *fullBlocks) keep(pods map[string]attachments.Attachment) {
 	})
 }
 
-func (f *fullBlocks) lastUsage() map[netip.Addr]float64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return maps.Clone(f.usage)
+// lastUsage is what the fullest pod of each egress IP used of its ports at the last look.
+func (s *sourcePorts) lastUsage() map[netip.Addr]float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.full.usage
 }
 
 // setting returns that of a pod's source ports; nil if this process has none.
-func (f *fullBlocks) setting(id string) *os.File {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.settings[id]
+func (s *sourcePorts) setting(id string) *os.File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.full.settings[id]
 }
 
 // isNew notes that something is told of a pod, and tells whether it was not before.
-func (f *fullBlocks) isNew(id string, what fullness) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.told[id] == nil {
-		f.told[id] = map[fullness]bool{}
+func (s *sourcePorts) isNew(id string, what fullness) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	told := s.full.told
+	if told[id] == nil {
+		told[id] = map[fullness]bool{}
 	}
-	was := f.told[id][what]
-	f.told[id][what] = true
+	was := told[id][what]
+	told[id][what] = true
 	return !was
 }
 
@@ -126,8 +126,6 @@ func (s *sourcePorts) takeLocalPorts(id string, setting *os.File) error {
 	if _, has := s.pods[id]; !has {
 		return errors.Join(&cni.Failure{Reason: cni.NotAttached, Message: id}, setting.Close())
 	}
-	s.full.mu.Lock()
-	defer s.full.mu.Unlock()
 	if before := s.full.settings[id]; before != nil {
 		_ = before.Close() // nothing was written
 	}
@@ -213,9 +211,9 @@ func (s *sourcePorts) lookForFull(ctx context.Context) (soon bool) {
 			}
 		}
 	}
-	s.full.mu.Lock()
+	s.mu.Lock()
 	s.full.usage = usage
-	s.full.mu.Unlock()
+	s.mu.Unlock()
 	return soon
 }
 
@@ -267,9 +265,9 @@ func (s *sourcePorts) busiest(ctx context.Context, pods []attachments.Attachment
 
 // complain logs why it is not known which ports are in use, once.
 func (s *sourcePorts) complain(err error) {
-	s.full.mu.Lock()
+	s.mu.Lock()
 	isNew := s.full.failed.Changes(err)
-	s.full.mu.Unlock()
+	s.mu.Unlock()
 	if isNew && err != nil {
 		s.logger.Error(err, "It is not known how many of their source ports pods use, so those that need more may get none; will retry, further failures are not logged")
 	}
@@ -318,7 +316,7 @@ func (s *sourcePorts) relieve(a attachments.Attachment, u blockUsage) (soon bool
 	case len(second) > 0 && a.Widened:
 		s.tellFull(a, u, exhausted, "it has two blocks already, and gets no third one")
 		return false
-	case s.full.setting(id) == nil:
+	case s.setting(id) == nil:
 		s.tellFull(a, u, unwidened, "this process of the node cannot give it more: the pod has started before it, or the CNI plugin is an older one")
 		return false
 	case len(second) > 0:
@@ -336,7 +334,7 @@ func (s *sourcePorts) relieve(a attachments.Attachment, u blockUsage) (soon bool
 
 // tellFull tells, once, that a pod will not be able to connect to a destination when all of its ports are in use.
 func (s *sourcePorts) tellFull(a attachments.Attachment, u blockUsage, what fullness, why string) {
-	if !s.full.isNew(a.ContainerID, what) {
+	if !s.isNew(a.ContainerID, what) {
 		return
 	}
 	s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
@@ -349,7 +347,7 @@ func (s *sourcePorts) tellFull(a attachments.Attachment, u blockUsage, what full
 func (s *sourcePorts) widen(a attachments.Attachment) {
 	first, last, _ := a.Block()
 	secondFirst, secondLast, of := a.SecondBlock()
-	setting := s.full.setting(a.ContainerID)
+	setting := s.setting(a.ContainerID)
 	if len(of) == 0 || setting == nil || a.Widened {
 		return
 	}
@@ -369,7 +367,7 @@ func (s *sourcePorts) widen(a attachments.Attachment) {
 		err = s.setWidened(a.ContainerID)
 	}
 	if err != nil {
-		if s.full.isNew(a.ContainerID, unwritten) {
+		if s.isNew(a.ContainerID, unwritten) {
 			s.logger.Error(err, "A pod cannot be given the source ports of its second block; will retry, further failures are not logged", "pod", a.Pod, "ports", wide)
 		}
 		return

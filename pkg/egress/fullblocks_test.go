@@ -145,8 +145,8 @@ func TestFullBlocks_Second(t *testing.T) {
 			t.Errorf("another pod has %s besides", other)
 		}
 		f.says("full", first, second)
-		if f.secondBlocks()[egressIP] != 1 || f.full.lastUsage()[egressIP] != 48./128 {
-			t.Errorf("%v pods have a second block, usage %v", f.secondBlocks(), f.full.lastUsage())
+		if f.secondBlocks()[egressIP] != 1 || f.lastUsage()[egressIP] != 48./128 {
+			t.Errorf("%v pods have a second block, usage %v", f.secondBlocks(), f.lastUsage())
 		}
 
 		f = newFullTest(ctx, t, folder)
@@ -239,7 +239,7 @@ func TestFullBlocks_EndedBeforeItWidened(t *testing.T) {
 			f.look()
 		}
 		wasTold(t, notes, "has started before it")
-		if usage := f.full.lastUsage()[egressIP]; usage != 60./64 {
+		if usage := f.lastUsage()[egressIP]; usage != 60./64 {
 			t.Errorf("usage %v, want 60 of 64", usage)
 		}
 	})
@@ -313,9 +313,9 @@ func TestFullBlocks_Settings(t *testing.T) {
 		f := newFullTest(ctx, t, t.TempDir())
 		f.start("web-0", "10.128.0.5")
 		f.pass("web-0", portblocks.Shared)
-		before := f.full.setting("web-0")
+		before := f.setting("web-0")
 		f.pass("web-0", portblocks.Shared) // the plugin asks again
-		kept := f.full.setting("web-0")
+		kept := f.setting("web-0")
 		f.end("web-0")
 		unknown, err := os.Open(os.DevNull)
 		if err != nil {
@@ -329,7 +329,7 @@ func TestFullBlocks_Settings(t *testing.T) {
 				t.Errorf("file %d is open", i)
 			}
 		}
-		if f.full.setting("web-0") != nil {
+		if f.setting("web-0") != nil {
 			t.Error("it is kept")
 		}
 	})

@@ -31,7 +31,7 @@ func (s *sourcePorts) collect(gauge func(desc *metrics.Desc, value float64, labe
 	if s == nil || s.size == 0 {
 		return
 	}
-	sharing, usage, seconds := s.sharing(), s.full.lastUsage(), s.secondBlocks()
+	sharing, usage, seconds := s.sharing(), s.lastUsage(), s.secondBlocks()
 	for ip, n := range s.keeper.Numbers(s.size) {
 		for state, count := range map[string]int{"used": n.Own - n.Spare - n.Quiet, "spare": n.Spare, "quiet": n.Quiet, "others": n.Claimed - n.Own, "free": n.Free} {
 			gauge(portBlocksDesc, float64(count), ip.String(), state)

@@ -3,7 +3,6 @@ package egress
 import (
 	"net/netip"
 	"slices"
-	"sync"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
@@ -11,7 +10,6 @@ import (
 // ownAddresses are a node's addresses by where they are known from. The directory is told of them when both are known: what an earlier
 // process has announced is not withdrawn because not all is known yet.
 type ownAddresses struct {
-	mu sync.Mutex // held until the directory has been told, so that it is told in order
 	// onInterfaces are on this node's interfaces; announced, sorted, are those that a load balancer announces from here.
 	onInterfaces, announced           []netip.Addr
 	onInterfacesKnown, announcedKnown bool
@@ -50,12 +48,16 @@ func (s *steerer) setAnnounced(announced []netip.Addr, next map[netip.Addr]bool)
 }
 
 func (s *steerer) setOwn(change func(*ownAddresses)) {
-	s.own.mu.Lock()
-	defer s.own.mu.Unlock()
+	s.mu.Lock()
 	change(&s.own)
-	if s.own.onInterfacesKnown && s.own.announcedKnown {
-		s.apply(s.own.event())
+	if !s.own.onInterfacesKnown || !s.own.announcedKnown {
+		s.mu.Unlock()
+		return
 	}
+	event := s.own.event()
+	after := s.next(event)
+	s.mu.Unlock()
+	s.follow(event, after)
 }
 
 // event is what the directory is told of them.

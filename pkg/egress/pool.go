@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Membership is how this node takes part in the pool.
@@ -54,10 +55,13 @@ type poolNode struct {
 	// missing are the kinds of objects that are waited for.
 	missing func() []string
 
-	// syncing has the two families' syncs wait for each other, so that the runner is told of no older nodes after newer ones; draining has
-	// those wait that note and tell whether this node is drained. They come before mu.
-	syncing, draining sync.Mutex
-	mu                sync.Mutex
+	// granted wakes the goroutine of run. told is what that has told the runner last.
+	granted wake.Signal
+	told    toldPool
+
+	// draining has those wait that note and tell whether this node is drained. It comes before mu.
+	draining sync.Mutex
+	mu       sync.Mutex
 	// nodes are those that are in the pool, former those that are by its former label alone.
 	nodes, former map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
@@ -66,8 +70,7 @@ type poolNode struct {
 	stopKeeping func()
 	// runner is nil as long as this node has had no part in the pool.
 	runner *pool.Runner
-	told   toldPool
-	// starting: somebody starts this node's part. looked: it is known whether an earlier process has left addresses.
+	// starting: this node's part is being started. looked: it is known whether an earlier process has left addresses.
 	starting, looked bool
 	// leftToBalancer are the addresses that the pool leaves to a load balancer, and no node has, since when.
 	leftToBalancer map[netip.Addr]time.Time
@@ -112,7 +115,7 @@ func newPoolNode(ctx context.Context, e *Extension) *poolNode {
 		keys:     e.keys.ring.For("pool"), errNoKey: e.errNoKey,
 		missing: func() []string { return e.barrier.Missing() },
 		nodes:   map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
-		handing: map[int][]netip.Addr{}, leftToBalancer: map[netip.Addr]time.Time{},
+		handing: map[int][]netip.Addr{}, leftToBalancer: map[netip.Addr]time.Time{}, granted: wake.New(),
 	}
 	for why := range pool.Reasons() {
 		p.moves[why] = 0 // Prometheus takes the first value of a series for no increase
@@ -164,38 +167,63 @@ func put(set map[string]bool, name string, in bool) {
 	}
 }
 
-// sync takes what the plan of a family grants. All objects must be known.
+// sync takes what the plan of a family grants. All objects must be known. It does not wait for what follows.
 func (p *poolNode) sync(family v1.IPFamily) {
-	if p == nil {
-		return
+	if p != nil && p.noteGranted(family) {
+		p.granted.Send()
 	}
-	s := p.steerer
-	if p.noteGranted(family) {
-		p.noteLeft(time.Now())
-		if p.mayStart(s.state.Primary(p.config.NodeName, s.outer)) {
-			p.start()
+}
+
+// run has this node's part in the pool follow what the plans grant, and the Nodes, until its context ends.
+func (p *poolNode) run() {
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.granted:
+			p.follow()
 		}
 	}
-	p.syncing.Lock()
-	defer p.syncing.Unlock()
-	judged, nodes, reserved := s.state.JudgedNodes(s.outer), p.selected(), p.reserved()
-	inside := s.state.Inside(p.config.Pool.Networks)
-	zones := s.state.ZonesOf(nodes)
-	p.mu.Lock()
-	defer p.unlock()
-	addresses := p.owned(judged)
-	if len(p.wanted) < len(cluster.Families) || p.runner == nil {
+}
+
+// follow begins this node's part in the pool, if it is time, and tells it what has changed.
+func (p *poolNode) follow() {
+	s := p.steerer
+	p.noteLeft(time.Now())
+	if p.mayStart(s.state.Primary(p.config.NodeName, s.outer)) {
+		p.start()
+	}
+	runner, _ := p.part()
+	now := p.toTell(runner)
+	if runner == nil {
 		return
 	}
-	wanted, siblings := p.allWanted(reserved)
-	if !slices.Equal(nodes, p.told.nodes) || !maps.Equal(zones, p.told.zones) || !maps.Equal(addresses, p.told.addresses) {
-		p.runner.SetNodes(addresses, nodes, zones)
+	if !slices.Equal(now.nodes, p.told.nodes) || !maps.Equal(now.zones, p.told.zones) || !maps.Equal(now.addresses, p.told.addresses) {
+		runner.SetNodes(now.addresses, now.nodes, now.zones)
 	}
-	if p.told.wanted == nil || !maps.Equal(wanted, p.told.wanted) || !maps.EqualFunc(siblings, p.told.siblings, slices.Equal) {
-		p.runner.Tell(pool.Wanted{Addresses: slices.Collect(maps.Keys(wanted)), Siblings: siblings})
+	if p.told.wanted == nil || !maps.Equal(now.wanted, p.told.wanted) || !maps.EqualFunc(now.siblings, p.told.siblings, slices.Equal) {
+		runner.Tell(pool.Wanted{Addresses: slices.Collect(maps.Keys(now.wanted)), Siblings: now.siblings})
 	}
-	p.told = toldPool{addresses, nodes, zones, wanted, siblings}
-	p.warn(wanted, inside)
+	p.told = now
+}
+
+// toTell is what the runner, if there is one, is to know. What is wrong with that is logged.
+func (p *poolNode) toTell(runner *pool.Runner) (now toldPool) {
+	judged, reserved, inside := p.state.JudgedNodes(p.steerer.outer), p.reserved(), p.state.Inside(p.config.Pool.Networks)
+	now.nodes = p.selected()
+	now.zones = p.state.ZonesOf(now.nodes)
+	var status pool.Status
+	if runner != nil {
+		status = runner.Status()
+	}
+	p.mu.Lock()
+	defer p.unlock()
+	now.addresses = p.owned(judged)
+	now.wanted, now.siblings = p.allWanted(reserved)
+	if runner != nil {
+		p.warn(now.wanted, inside, status)
+	}
+	return now
 }
 
 // selected are the nodes that are in the pool, sorted.
@@ -219,7 +247,7 @@ func (p *poolNode) noteGranted(family v1.IPFamily) (known bool) {
 	return len(p.wanted) == len(cluster.Families)
 }
 
-// mayStart tells whether the caller has to start this node's part: it has that to itself then.
+// mayStart tells whether this node's part is to be started now.
 func (p *poolNode) mayStart(own netip.Addr) bool {
 	hasKey := p.hasKey()
 	p.mu.Lock()
@@ -234,7 +262,7 @@ func (p *poolNode) mayStart(own netip.Addr) bool {
 
 // owned are the addresses at which the pool speaks with nodes, each with one alone: a node says itself which one it has, and is not
 // to silence another one. What nodes share is this one's; or that of the node that has had it since this process took part in the
-// pool; or the oldest node's. The lock must be held.
+// pool; or the oldest node's. The lock must be held, by the goroutine of run.
 func (p *poolNode) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 	owners, self := maps.Clone(judged.Oldest), p.config.NodeName
 	for name, ip := range p.told.addresses {

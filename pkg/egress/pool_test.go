@@ -534,6 +534,7 @@ func TestPoolNode_AddressOfAnother(t *testing.T) {
 				for _, family := range cluster.Families {
 					p.sync(family)
 				}
+				p.follow()
 			}
 			log := 0
 			p.logger = funcr.New(func(_, text string) {

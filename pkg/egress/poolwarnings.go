@@ -27,11 +27,11 @@ func (p *poolNode) unlock() {
 }
 
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
-func (p *poolNode) warn(wanted map[netip.Addr]bool, inside []string) {
+func (p *poolNode) warn(wanted map[netip.Addr]bool, inside []string, status pool.Status) {
 	p.warnOf(&p.warned.networks, inside,
 		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
 	var unable []string
-	if status := p.runner.Status(); p.nodes[p.config.NodeName] && len(status.Members) > 0 {
+	if p.nodes[p.config.NodeName] && len(status.Members) > 0 {
 		unable = cannotHold(status.Members[0].Networks, slices.SortedFunc(maps.Keys(wanted), netip.Addr.Compare))
 	}
 	p.warnOf(&p.warned.unable, unable,

@@ -83,21 +83,18 @@ type steerer struct {
 	clashes *clashes
 	ports   *sourcePorts
 
+	// mu is taken while no other lock is held, and nobody takes another one under it. Who does something with the lock and tells others of
+	// it without numbers what he tells, so that nobody goes back to something older.
+	mu   sync.Mutex
+	node *node.Node
+	// own are this node's addresses by where they are known from.
 	own ownAddresses
-
-	telling sync.Mutex
-	// told is why nodes, by their names, cannot be the next hop, as the log says. Protected by telling.
+	// told is why nodes, by their names, cannot be the next hop, as the log says.
 	told map[string]holders.Reason
-
-	// holding has callers of setHeld wait for each other, noting those that take note of a snapshot, so that nobody goes back to an older
-	// one. They come before mu.
-	holding, noting sync.Mutex
-	mu              sync.Mutex
-	node            *node.Node
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
 	judged *cluster.JudgedNodes
-	// objects are what the objects said when the last sync began.
+	// objects are what the objects said at the newest moment that a sync has taken note of.
 	objects cluster.Snapshot
 	// marked has which rules of others use bits of the mark.
 	marked []string
@@ -109,8 +106,9 @@ type steerer struct {
 	// guarded are the IP families of which a sync has written what steers, or has tried to.
 	guarded map[v1.IPFamily]bool
 	// here are this node's addresses, and balanced those that a load balancer may announce from here: this node plans the pods of all of
-	// them, of those that the pool may put here at any moment, and of those that it hands over.
+	// them, of those that the pool may put here at any moment, and of those that it hands over. heldRevision is that of all of these.
 	here, balanced map[netip.Addr]bool
+	heldRevision   uint64
 	// claimed are the egress IPs of the last syncs, and coming those that were new, until no node is expected to get them
 	// any more. In mode required alone.
 	claimed map[v1.IPFamily][]netip.Addr
@@ -182,6 +180,7 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 	ctx := klog.NewContext(e.ctx, e.logger)
 	if e.pool != nil {
 		e.pool.steerer = e.steerer
+		e.running.Go(e.pool.run)
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.giveAllAway, e.pool.goOn) })
 	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.setOnInterfaces) })
@@ -199,34 +198,53 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 	}
 }
 
-// apply takes note of an event.
+// apply takes note of an event, and does what follows.
 func (s *steerer) apply(event holders.Event) {
 	s.mu.Lock()
-	now := time.Now()
-	_, changed := s.node.Next(event, now)
-	sooner := s.wakesSooner(now)
-	var said holders.Statement
-	if changed {
-		said = s.node.Say()
-	}
+	after := s.next(event)
 	s.mu.Unlock()
-	if changed {
-		s.tell(said) // other nodes need not wait for this one's rules
-		s.memberWake.Send()
+	s.follow(event, after)
+}
+
+// outcome is what an event has changed.
+type outcome struct {
+	// changed: answers of the directory. Nodes are told said then. sooner: one changes by itself before the next sync comes.
+	changed, sooner bool
+	said            holders.Statement
+	// came are the addresses that are here now and were not before.
+	came map[netip.Addr]bool
+}
+
+// next takes note of an event. The lock must be held.
+func (s *steerer) next(event holders.Event) (after outcome) {
+	now := time.Now()
+	if _, after.changed = s.node.Next(event, now); after.changed {
+		after.said = s.node.Say()
 	}
-	changed = s.ports.apply(event) || changed
-	switch event := event.(type) {
-	case holders.OwnAddresses:
+	after.sooner = s.wakesSooner(now)
+	if own, is := event.(holders.OwnAddresses); is {
 		here := map[netip.Addr]bool{}
-		for _, ip := range event.Addresses {
+		for _, ip := range own.Addresses {
 			here[ip] = true
 		}
-		came := maps.Clone(here)
-		changed = s.setHeld(func() {
-			maps.DeleteFunc(came, func(ip netip.Addr, _ bool) bool { return s.here[ip] })
-			s.here = here
-		}) || changed
-		s.clashes.expect(here, came)
+		after.came = maps.Clone(here)
+		maps.DeleteFunc(after.came, func(ip netip.Addr, _ bool) bool { return s.here[ip] })
+		s.here = here
+	}
+	return after
+}
+
+// follow does what follows from an event. The lock must not be held.
+func (s *steerer) follow(event holders.Event, after outcome) {
+	if after.changed {
+		s.tell(after.said) // other nodes need not wait for this one's rules
+		s.memberWake.Send()
+	}
+	changed := s.ports.apply(event) || after.changed
+	switch event := event.(type) {
+	case holders.OwnAddresses:
+		changed = s.setHeld(func() {}) || changed
+		s.clashes.expect(after.came)
 	case holders.Chosen:
 		changed = s.state.SetChoices(event.Node, event.Choices) || changed
 		if event.Node == s.state.Config.NodeName && s.state.TellsOther(event.Choices) {
@@ -247,23 +265,20 @@ func (s *steerer) apply(event holders.Event) {
 	switch {
 	case changed:
 		s.changed()
-	case sooner:
+	case after.sooner:
 		s.wake()
 	}
 }
 
-// setHeld notes which addresses this node has, or may get, and tells whether plans may change. That may take long, so others have the lock
-// meanwhile.
-func (s *steerer) setHeld(change func()) (changed bool) {
-	s.holding.Lock()
-	defer s.holding.Unlock()
-	return s.state.SetHeld(s.heldAfter(change))
-}
+// setHeld does a change, notes which addresses this node has then, or may get, and tells whether plans may change. That may take long, so
+// others have the lock meanwhile.
+func (s *steerer) setHeld(change func()) (changed bool) { return s.state.SetHeld(s.heldAfter(change)) }
 
-func (s *steerer) heldAfter(change func()) (held map[netip.Addr]bool) {
+func (s *steerer) heldAfter(change func()) (held map[netip.Addr]bool, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
+	s.heldRevision++
 	held = map[netip.Addr]bool{}
 	for _, addresses := range []map[netip.Addr]bool{s.node.MayAllCome(), s.balanced, s.here} {
 		maps.Copy(held, addresses)
@@ -271,7 +286,14 @@ func (s *steerer) heldAfter(change func()) (held map[netip.Addr]bool) {
 	for ip := range s.node.HandingOver(time.Now()) {
 		held[ip] = true
 	}
-	return held
+	return held, s.heldRevision
+}
+
+// hereNow are this node's addresses. The map must not be changed.
+func (s *steerer) hereNow() map[netip.Addr]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.here
 }
 
 // isUnclaimed tells whether no node has an address.
@@ -389,19 +411,24 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 
 // note takes note of what the objects say that nobody has told of, and tells whether an answer has changed.
 func (s *steerer) note(family v1.IPFamily) (differs bool) {
-	s.noting.Lock()
-	defer s.noting.Unlock()
 	objects := s.state.Snapshot()
 	if nodes := objects.Judged[s.outer].Primary; s.announcer != nil {
-		s.announcer.SetNodes(nodes[s.state.Config.NodeName], nodes)
+		s.announcer.SetNodes(objects.Revision, nodes[s.state.Config.NodeName], nodes)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.takeObjects(objects)
 	now := time.Now()
-	s.objects = objects
-	s.readdress(objects.Judged[s.outer], now)
-	s.expectNew(objects.EgressIPs[family], family, now)
-	return s.noteClaims(objects, now)
+	s.readdress(s.objects.Judged[s.outer], now)
+	s.expectNew(s.objects.EgressIPs[family], family, now)
+	return s.noteClaims(now)
+}
+
+// takeObjects takes what the objects say, unless something newer is known. The lock must be held.
+func (s *steerer) takeObjects(objects cluster.Snapshot) {
+	if objects.Revision > s.objects.Revision {
+		s.objects = objects
+	}
 }
 
 // steering returns which ways the packets of an IP family take now. The question changes no way, and nobody is told anything else.
@@ -436,8 +463,8 @@ func (s *steerer) expectNew(claimed []netip.Addr, family v1.IPFamily, now time.T
 
 // noteClaims tells the directory which addresses are claimed, if these are others than before, and whether an answer has changed.
 // The lock must be held.
-func (s *steerer) noteClaims(objects cluster.Snapshot, now time.Time) (changed bool) {
-	claims := slices.Concat(objects.EgressIPs[v1.IPv4Protocol], objects.EgressIPs[v1.IPv6Protocol])
+func (s *steerer) noteClaims(now time.Time) (changed bool) {
+	claims := slices.Concat(s.objects.EgressIPs[v1.IPv4Protocol], s.objects.EgressIPs[v1.IPv6Protocol])
 	if s.claims != nil && slices.Equal(claims, s.claims) {
 		return false
 	}
@@ -585,7 +612,7 @@ type nextHop struct {
 }
 
 // lockAsked takes the lock, at a moment at which it is known of all nodes that have an egress IP of a family whether they can be the next
-// hop: the kernel is asked without the lock, and so are the objects. Nobody takes another lock while he holds this one.
+// hop: the kernel is asked without the lock, and so are the objects.
 func (s *steerer) lockAsked(family v1.IPFamily) moment {
 	m := moment{next: nextHops{}}
 	for {
@@ -650,10 +677,10 @@ func (s *steerer) unreachable(family v1.IPFamily, name string, self, node netip.
 		why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
 	}
 	key := string(family) + " " + name
-	s.telling.Lock()
+	s.mu.Lock()
 	before := s.told[key]
 	s.told[key] = why
-	s.telling.Unlock()
+	s.mu.Unlock()
 	switch {
 	case why != "" && why != before:
 		s.logger.Error(errors.New(string(why)), "Packets for the egress IPs of a node are rejected, because the transport direct cannot send them there; "+
@@ -717,16 +744,15 @@ func (s *steerer) synced(family v1.IPFamily, served []v1.IPFamily) {
 // speak returns what other nodes are told from now on if they were told nothing before; zero otherwise, or as long as a family that is
 // served has had no sync.
 func (s *steerer) speak(family v1.IPFamily, served []v1.IPFamily) (said holders.Statement) {
-	s.noting.Lock()
-	defer s.noting.Unlock()
 	objects := s.state.Snapshot()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.takeObjects(objects)
 	s.guarded[family] = true
 	if slices.ContainsFunc(served, func(f v1.IPFamily) bool { return !s.guarded[f] }) || !s.node.Speak() {
 		return holders.Statement{}
 	}
-	s.noteClaims(objects, time.Now())
+	s.noteClaims(time.Now())
 	return s.node.Say()
 }
 

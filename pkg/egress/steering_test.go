@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -228,21 +227,43 @@ func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {
 	})
 }
 
-// TestSteerer_NotesTheNewestObjects: while a family takes note of objects, the other one waits, so that nobody goes back to older ones.
+// TestSteerer_NotesTheNewestObjects: what was read before, and comes later, changes nothing: neither the objects, nor where this node speaks
+// to others, nor which pods it plans.
 func TestSteerer_NotesTheNewestObjects(t *testing.T) {
 	s := newSteered(t, holders.Auto)
-	planning := (*sync.Mutex)(reflect.ValueOf(s.state).Elem().FieldByName("mu").Addr().UnsafePointer())
-	planning.Lock()
-	var noted sync.WaitGroup
-	noted.Go(func() { s.note(v1.IPv4Protocol) })
-	for s.noting.TryLock() {
-		s.noting.Unlock()
-		time.Sleep(time.Millisecond)
-	}
-	planning.Unlock()
-	noted.Wait()
-	if !slices.Equal(s.claims, []netip.Addr{egressIP}) || s.primaries(v1.IPv4Protocol)["node-b"] != netip.MustParseAddr("192.0.2.3") {
+	older := s.state.Snapshot()
+	s.state.DeleteNode("node-b")
+	s.note(v1.IPv4Protocol)
+	s.mu.Lock()
+	s.takeObjects(older)
+	s.mu.Unlock()
+	if !slices.Equal(s.claims, []netip.Addr{egressIP}) || s.primaries(v1.IPv4Protocol)["node-b"].IsValid() {
 		t.Errorf("claims %v, nodes %v", s.claims, s.primaries(v1.IPv4Protocol))
+	}
+
+	here, revision := s.heldAfter(func() { s.balanced = map[netip.Addr]bool{egressIP: true} })
+	s.setHeld(func() { s.balanced = nil })
+	if s.state.SetHeld(here, revision) || s.plansFor()[egressIP] {
+		t.Errorf("this node plans pods of %v", s.plansFor())
+	}
+}
+
+// TestSteerer_AddressesInOrder: of what two tell at once of this node's addresses, the last that the directory was told counts for all.
+func TestSteerer_AddressesInOrder(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.changed, s.wake = func() {}, func() {}
+	var both sync.WaitGroup
+	for range 100 {
+		for n := range 20 {
+			addresses := []netip.Addr{egressIP}[n%2:]
+			both.Go(func() { s.setOnInterfaces(holders.OwnAddresses{Addresses: addresses}) })
+			both.Go(func() { s.setAnnounced(addresses, nil) })
+		}
+		both.Wait()
+		_, has := s.node.Own()[egressIP]
+		if last := slices.Contains(s.own.event().Addresses, egressIP); has != last || s.hereNow()[egressIP] != last || s.plansFor()[egressIP] != last {
+			t.Fatalf("it was told %v last, the directory says %v, the node %v, the plan %v", last, has, s.hereNow()[egressIP], s.plansFor()[egressIP])
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func pluginless(ip string) string {
 func TestUnattached_Shares(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
-		p.state.SetHeld(map[netip.Addr]bool{egressIP: true}) // so the plan has pods of other nodes, too
+		p.state.SetHeld(map[netip.Addr]bool{egressIP: true}, 0) // so the plan has pods of other nodes, too
 		p.shows("no pod", 0)
 		p.slice("10.128.0.8@node-a", "10.128.0.9@node-a", "10.129.0.9@node-b", "10.129.0.8")
 		p.shows("no plugin", 2, pluginless("10.128.0.8"), pluginless("10.128.0.9"))

@@ -329,7 +329,7 @@ func TestChoices_NodeRegistersAnew(t *testing.T) {
 	five := []string{"10.128.0.5"}
 	told := plan.NodeChoices{"ns/web": {netip.MustParseAddr(five[0]): netip.MustParseAddr("203.0.113.1")}}
 	s := newChoiceTest(t)
-	s.SetHeld(addresses("203.0.113.1"))
+	s.SetHeld(addresses("203.0.113.1"), 0)
 	s.SetNode(zoned("there", "a"))
 	s.SetService(naming(three))
 	s.setSlice(clustertest.Placed("web-1", "web", "10.128.0.5@there"))
@@ -360,7 +360,7 @@ func TestChoices_HoldersFollowThePodsNode(t *testing.T) {
 		return func(s stateTest) Effect { return effectOf(s.SetService(service)) }
 	}
 	s := newChoiceTest(t)
-	s.SetHeld(map[netip.Addr]bool{one: true})
+	s.SetHeld(map[netip.Addr]bool{one: true}, 0)
 	s.setSlice(clustertest.Placed("web-1", "web", "10.128.0.5@there", "10.128.0.6@there"))
 	s.take(
 		step{"the Service", set(naming(three)), Here, nil, nil},

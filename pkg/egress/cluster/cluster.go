@@ -174,7 +174,9 @@ func (s *State) judgedNodes(family v1.IPFamily) *JudgedNodes {
 
 // Snapshot is what the objects say at a moment, for who has to know it while it holds a lock of its own. It must not be changed.
 type Snapshot struct {
-	Judged map[v1.IPFamily]*JudgedNodes
+	// Revision is that of the moment: a later one has a greater one.
+	Revision uint64
+	Judged   map[v1.IPFamily]*JudgedNodes
 	// EgressIPs are those of [State.EgressIPs].
 	EgressIPs map[v1.IPFamily][]netip.Addr
 }
@@ -186,7 +188,8 @@ func (s Snapshot) IsPrimary(ip netip.Addr) bool { return s.Judged[FamilyOf(ip)].
 func (s *State) Snapshot() Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := Snapshot{map[v1.IPFamily]*JudgedNodes{}, map[v1.IPFamily][]netip.Addr{}}
+	s.snapshots++
+	now := Snapshot{s.snapshots, map[v1.IPFamily]*JudgedNodes{}, map[v1.IPFamily][]netip.Addr{}}
 	for _, family := range Families {
 		now.Judged[family], now.EgressIPs[family] = s.judgedNodes(family), s.egressIPs(family)
 	}

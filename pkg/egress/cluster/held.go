@@ -44,13 +44,18 @@ func (i addressIndex) count(service types.NamespacedName, endpoints []plan.Endpo
 }
 
 // SetHeld takes which addresses this node holds, egress IPs and others, and tells whether plans may
-// change. It costs what the Services concerned have; the first of them, all endpoints of claims.
-func (s *State) SetHeld(held map[netip.Addr]bool) (changed bool) {
+// change. What has a smaller revision than was taken before is not taken. It costs what the Services concerned have; the first of them,
+// all endpoints of claims.
+func (s *State) SetHeld(held map[netip.Addr]bool, revision uint64) (changed bool) {
 	if s.Config.Scope == placement.Cluster {
 		return false // it has all endpoints
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if revision < s.heldRevision {
+		return false
+	}
+	s.heldRevision = revision
 	before, now := s.placement, s.placement
 	if now.Held = maps.Clone(held); now.Equal(before) {
 		return false

@@ -18,7 +18,7 @@ import (
 
 // hold is a step's deed: the node holds these addresses, and no others.
 func hold(list ...string) func(stateTest) Effect {
-	return func(s stateTest) Effect { return effectOf(s.SetHeld(addresses(list...))) }
+	return func(s stateTest) Effect { return effectOf(s.SetHeld(addresses(list...), 0)) }
 }
 
 // TestState_HolderBindsPodsElsewhere: as long as a node holds an egress IP it binds all pods that have it.
@@ -57,7 +57,7 @@ func TestState_HolderSeesOlderServices(t *testing.T) {
 	s := newStateTest(t, nil)
 	s.SetService(clustertest.NewService("web", nil))
 	s.setSlice(clustertest.Placed("web-1", "web", "10.128.0.5@there"))
-	s.SetHeld(addresses("203.0.113.1"))
+	s.SetHeld(addresses("203.0.113.1"), 0)
 	older := clustertest.NewService("older", func(s *v1.Service) {
 		s.CreationTimestamp, s.Spec.ExternalIPs = metav1.Unix(1, 0), []string{"203.0.113.2"}
 	})
@@ -86,7 +86,7 @@ func TestState_NothingHeldNothingKept(t *testing.T) {
 	for scope, held := range map[placement.Scope]string{placement.Node: "203.0.113.9", placement.Cluster: "203.0.113.1"} {
 		s := newStateTest(t, func(c *Config) { c.Scope = scope })
 		s.SetService(clustertest.NewService("web", nil))
-		s.SetHeld(addresses(held))
+		s.SetHeld(addresses(held), 0)
 		s.setSlice(clustertest.Placed("web-1", "web", "10.128.0.5@there"))
 		s.SetNode(newNode("here", "10.128.1.0/24"))
 		if s.byAddress != nil {
@@ -181,7 +181,7 @@ func BenchmarkState_EndpointElsewhere(b *testing.B) {
 		for _, which := range []string{"first", "last"} {
 			b.Run(fmt.Sprintf("held=%d/service=%s", count, which), func(b *testing.B) {
 				s, services, slice := largeState(b)
-				s.SetHeld(firstAddresses(count))
+				s.SetHeld(firstAddresses(count), 0)
 				s.Update(v1.IPv4Protocol)
 				service := map[string]int{"first": 0, "last": services - 1}[which]
 				versions := []*discovery.EndpointSlice{slice(service, 1), slice(service, 2)}
@@ -204,10 +204,10 @@ func BenchmarkState_SetHeld(b *testing.B) {
 		before := heap()
 		for b.Loop() {
 			s.byAddress = nil
-			s.SetHeld(firstAddresses(1))
+			s.SetHeld(firstAddresses(1), 0)
 			b.StopTimer()
 			b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-kept")
-			s.SetHeld(nil)
+			s.SetHeld(nil, 0)
 			b.StartTimer()
 		}
 	})
@@ -215,7 +215,7 @@ func BenchmarkState_SetHeld(b *testing.B) {
 		s, _, _ := largeState(b)
 		held := []map[netip.Addr]bool{firstAddresses(100), firstAddresses(101)}
 		for n := 0; b.Loop(); n++ {
-			s.SetHeld(held[n%2])
+			s.SetHeld(held[n%2], 0)
 			s.Update(v1.IPv4Protocol)
 		}
 	})

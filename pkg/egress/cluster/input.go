@@ -185,7 +185,7 @@ func StateFor(config Config, objects Objects) (s *State, comes map[netip.Addr]bo
 	maps.Copy(comes, objects.Balanced)
 	held := maps.Clone(comes)
 	maps.Copy(held, objects.Held)
-	s.SetHeld(held)
+	s.SetHeld(held, 0)
 	for _, family := range Families {
 		s.Update(family) // it chooses for this node's pods
 	}

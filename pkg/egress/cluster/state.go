@@ -44,8 +44,10 @@ type State struct {
 	network      network
 	// served are the IP families that a proxier serves.
 	served []v1.IPFamily
-	// placement says which endpoints are this node's to bind. The planners know no others.
-	placement placement.Placement
+	// placement says which endpoints are this node's to bind. The planners know no others. heldRevision is that of what it says of
+	// addresses, snapshots that of the last Snapshot.
+	placement               placement.Placement
+	heldRevision, snapshots uint64
 	// byAddress is nil as long as this node has held no egress IP of a claim.
 	byAddress addressIndex
 	// claimed are the egress IPs that Services claim.

@@ -303,7 +303,7 @@ func (h *history) event(s stateTest) Effect {
 				h.held[netip.MustParseAddr(ip)] = true
 			}
 		}
-		return effectOf(s.SetHeld(h.held))
+		return effectOf(s.SetHeld(h.held, 0))
 	default:
 		delete(h.nodes, node)
 		return effectOf(s.DeleteNode(node))

@@ -86,9 +86,11 @@ type Announcer struct {
 	// blocks are those of this node's pods, as of a revision.
 	blocks   []kernel.Block
 	revision uint64
-	self     netip.Addr
-	others   map[string]netip.Addr
-	counts   map[string]uint64
+	// self and others are where nodes are, as of nodesRevision.
+	self          netip.Addr
+	others        map[string]netip.Addr
+	nodesRevision uint64
+	counts        map[string]uint64
 }
 
 // voice is what this node says about a topic.
@@ -150,10 +152,14 @@ func (a *Announcer) SetAssigned(revision uint64, blocks []kernel.Block) {
 	})
 }
 
-// SetNodes says which addresses this node and the others have, to send from and to. The map must not be changed any
-// more. It does not wait.
-func (a *Announcer) SetNodes(self netip.Addr, others map[string]netip.Addr) {
-	a.change(func() { a.self, a.others = self, others })
+// SetNodes says which addresses this node and the others have, to send from and to, unless something of a greater revision was said. The
+// map must not be changed any more. It does not wait.
+func (a *Announcer) SetNodes(revision uint64, self netip.Addr, others map[string]netip.Addr) {
+	a.change(func() {
+		if revision >= a.nodesRevision {
+			a.nodesRevision, a.self, a.others = revision, self, others
+		}
+	})
 }
 
 func (a *Announcer) change(set func()) {

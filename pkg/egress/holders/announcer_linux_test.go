@@ -74,7 +74,7 @@ func (s *speakers) start(name string, keys *Keyring) {
 		defer s.mu.Unlock()
 		n.failing = err
 	}
-	n.SetNodes(s.family(n.host), s.others(name))
+	n.SetNodes(0, s.family(n.host), s.others(name))
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), funcr.New(func(_, args string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -381,11 +381,11 @@ func TestAnnouncer_AddressOfANodeChanges(t *testing.T) {
 		for name, n := range s.nodes {
 			others := s.others(name)
 			if name == "node-a" {
-				n.SetNodes(moved, others)
+				n.SetNodes(0, moved, others)
 				continue
 			}
 			others["node-a"] = moved
-			n.SetNodes(s.family(n.host), others)
+			n.SetNodes(0, s.family(n.host), others)
 		}
 		s.nodes["node-a"].SetAnnounced(statementOf(2, ips[1]))
 		s.knows("from another address", "node-a", statementOf(2, ips[1]))
