@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,6 +97,17 @@ func (c *clashes) take() map[netip.Addr]bool {
 	return came
 }
 
+// inAll returns which of a list are in all sets.
+func inAll(list []netip.Addr, sets ...map[netip.Addr]bool) map[netip.Addr]bool {
+	result := map[netip.Addr]bool{}
+	for _, ip := range list {
+		if !slices.ContainsFunc(sets, func(set map[netip.Addr]bool) bool { return !set[ip] }) {
+			result[ip] = true
+		}
+	}
+	return result
+}
+
 // endClashes ends the connections under egress IPs that have got the ports of others, until ctx ends.
 func (e *Extension) endClashes(ctx context.Context) {
 	tables, failed := map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]*failure.Streak{}
@@ -106,12 +118,7 @@ func (e *Extension) endClashes(ctx context.Context) {
 	e.steerer.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
 		here := e.steerer.hereNow()
 		for _, family := range cluster.Families {
-			egressIPs := map[netip.Addr]bool{}
-			for _, ip := range e.state.EgressIPs(family) {
-				if came[ip] && here[ip] {
-					egressIPs[ip] = true
-				}
-			}
+			egressIPs := inAll(e.state.EgressIPs(family), came, here)
 			f := e.families[family]
 			if len(egressIPs) == 0 || f == nil {
 				continue

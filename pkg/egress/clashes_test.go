@@ -47,9 +47,19 @@ func TestClashes_AreLookedForAfterAnArrival(t *testing.T) {
 		sees(time.Hour)
 		c.expect(first)
 		sees(3*time.Second, look{500 * time.Millisecond, 1}, look{2 * time.Second, 1})
+		c.expect(nil) // which begins nothing anew
 		c.expect(second)
 		sees(time.Hour, look{500 * time.Millisecond, 2}, look{2 * time.Second, 2}, look{5 * time.Second, 2}, look{15 * time.Second, 2}, look{time.Minute, 2}, look{5 * time.Minute, 2})
 		c.expect(first)
 		sees(time.Second, look{500 * time.Millisecond, 1})
 	})
+}
+
+// TestInAll_WhatHasGoneAgain is not looked for, nor what is no egress IP.
+func TestInAll_WhatHasGoneAgain(t *testing.T) {
+	one, two, three := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("203.0.113.3")
+	got := inAll([]netip.Addr{one, two}, map[netip.Addr]bool{one: true, two: true, three: true}, map[netip.Addr]bool{one: true, three: true})
+	if diff := cmp.Diff(map[netip.Addr]bool{one: true}, got); diff != "" {
+		t.Errorf("looked for (-want +got):\n%s", diff)
+	}
 }

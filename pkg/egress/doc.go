@@ -50,11 +50,12 @@
 //
 // Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock
 // that has readers of [Extension.Usage] wait for each other. Nobody takes another lock while he has the steerer's, which guards the
-// node.Node, or the poolNode's: what is decided about addresses waits for no plan that is being made, and what follows is done without
-// the lock. What follows has a number, so that nobody goes back to something older. Locks that are taken under others are away from all that:
+// node.Node, or the poolNode's: what is decided about addresses waits for no plan that is being made. What follows is done without the lock.
+// Statements, this node's addresses and snapshots of the objects have numbers, so that an older one never replaces a newer one.
+// Other locks are taken in this order:
 //
 //	sourcePorts ─► cluster.State, portblocks.Keeper
-//	poolNode.draining ─► pool.Runner
+//	poolNode.draining ─► poolNode, or pool.Runner
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
 // sets an atomic and wakes the loop.

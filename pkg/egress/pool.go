@@ -70,8 +70,11 @@ type poolNode struct {
 	stopKeeping func()
 	// runner is nil as long as this node has had no part in the pool.
 	runner *pool.Runner
-	// starting: this node's part is being started. looked: it is known whether an earlier process has left addresses.
-	starting, looked bool
+	// asked counts how often run was to follow; due is since when it has not come to that, zero if it has.
+	asked int
+	due   time.Time
+	// looked: it is known whether an earlier process has left addresses.
+	looked bool
 	// leftToBalancer are the addresses that the pool leaves to a load balancer, and no node has, since when.
 	leftToBalancer map[netip.Addr]time.Time
 	// moves counts the addresses that this node took or released, by why.
@@ -169,27 +172,43 @@ func put(set map[string]bool, name string, in bool) {
 
 // sync takes what the plan of a family grants. All objects must be known. It does not wait for what follows.
 func (p *poolNode) sync(family v1.IPFamily) {
-	if p != nil && p.noteGranted(family) {
-		p.granted.Send()
+	if p == nil || !p.noteGranted(family) {
+		return
 	}
+	p.noteLeft(time.Now())
+	p.mu.Lock()
+	p.asked++
+	if p.due.IsZero() {
+		p.due = time.Now()
+	}
+	p.mu.Unlock()
+	p.granted.Send()
 }
 
-// run has this node's part in the pool follow what the plans grant, and the Nodes, until its context ends.
+// run has this node's part in the pool follow what the plans grant, and the Nodes, until its context ends. Nobody else may call what it
+// calls.
 func (p *poolNode) run() {
 	for {
 		select {
 		case <-p.ctx.Done():
 			return
 		case <-p.granted:
-			p.follow()
 		}
+		p.mu.Lock()
+		asked := p.asked
+		p.mu.Unlock()
+		p.follow()
+		p.mu.Lock()
+		if p.due = (time.Time{}); p.asked != asked {
+			p.due = time.Now()
+		}
+		p.mu.Unlock()
 	}
 }
 
 // follow begins this node's part in the pool, if it is time, and tells it what has changed.
 func (p *poolNode) follow() {
 	s := p.steerer
-	p.noteLeft(time.Now())
 	if p.mayStart(s.state.Primary(p.config.NodeName, s.outer)) {
 		p.start()
 	}
@@ -253,11 +272,7 @@ func (p *poolNode) mayStart(own netip.Addr) bool {
 	p.mu.Lock()
 	defer p.unlock()
 	p.warnOfLabels()
-	if p.runner != nil || p.starting || !hasKey || !own.IsValid() || !p.nodes[p.config.NodeName] && p.looked {
-		return false
-	}
-	p.starting = true
-	return true
+	return p.runner == nil && hasKey && own.IsValid() && (p.nodes[p.config.NodeName] || !p.looked)
 }
 
 // owned are the addresses at which the pool speaks with nodes, each with one alone: a node says itself which one it has, and is not
@@ -303,7 +318,6 @@ func (p *poolNode) start() {
 	p.mu.Lock()
 	p.looked = true
 	if !left && !p.nodes[p.config.NodeName] {
-		p.starting = false
 		p.mu.Unlock()
 		return
 	}
@@ -325,7 +339,7 @@ func (p *poolNode) start() {
 		runner.Tell(pool.Drain{Now: true})
 	}
 	p.mu.Lock()
-	p.handovers, p.runner, p.starting = handovers, runner, false
+	p.handovers, p.runner = handovers, runner
 	p.mu.Unlock()
 	p.running.Go(func() { runner.Run(p.ctx) })
 }
@@ -335,11 +349,13 @@ func (p *poolNode) dueSince() time.Time {
 	if p == nil {
 		return time.Time{}
 	}
-	runner, _ := p.part()
+	p.mu.Lock()
+	runner, due := p.runner, p.due
+	p.mu.Unlock()
 	if runner == nil {
-		return time.Time{}
+		return due
 	}
-	return runner.DueSince()
+	return holders.Earlier(due, runner.DueSince())
 }
 
 // isDrained tells whether this node is drained until somebody says otherwise.
@@ -369,11 +385,11 @@ func (p *poolNode) giveAllAway(ctx context.Context) {
 	p.logger.Error(nil, "The system goes down before other nodes have all egress IPs of this one; they take them when it is gone")
 }
 
-// part returns this node's part in the pool; nil if it has none, or if somebody is still starting it.
+// part returns this node's part in the pool; nil if it has none, which may be because it is still to start.
 func (p *poolNode) part() (runner *pool.Runner, starting bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.runner, p.starting
+	return p.runner, p.runner == nil && !p.due.IsZero()
 }
 
 // goOn ends giveAllAway: the system does not go down after all.
@@ -601,7 +617,7 @@ func (e *Extension) Pool() (pool.Status, error) {
 // absence returns why this node has no part in the pool.
 func (p *poolNode) absence() error {
 	p.mu.Lock()
-	known, selected, starting := len(p.wanted) == len(cluster.Families), p.nodes[p.config.NodeName], p.starting
+	known, selected, starting := len(p.wanted) == len(cluster.Families), p.nodes[p.config.NodeName], !p.due.IsZero()
 	p.mu.Unlock()
 	switch {
 	case !known:

@@ -42,7 +42,7 @@ type poolTest struct {
 func newPoolTest(t *testing.T) poolTest {
 	t.Helper()
 	s := newSteered(t, holders.Auto)
-	s.note(v1.IPv4Protocol)
+	s.note(s.state.Snapshot(), v1.IPv4Protocol)
 	s.state.Config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	config := s.state.Config
 	e := &Extension{config: Config{Config: config}, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
@@ -171,6 +171,39 @@ func TestExtension_PoolThatHangsIsDue(t *testing.T) {
 	due(false, "nothing has happened")
 	p.runner.Tell(pool.Tick{}) // its loop does not run
 	due(true, "an event waits")
+}
+
+// TestPoolNode_FollowsThePlans: what they grant is due until the pool is told of it, which no sync waits for.
+func TestPoolNode_FollowsThePlans(t *testing.T) {
+	p := newPoolTest(t)
+	ctx, stop := context.WithCancel(t.Context())
+	p.poolNode.ctx = ctx
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false)) // it does not run
+	isDue := func() bool {
+		p.poolNode.mu.Lock()
+		defer p.poolNode.mu.Unlock()
+		return !p.due.IsZero()
+	}
+	p.sync(v1.IPv4Protocol)
+	if isDue() || !p.dueSince().IsZero() {
+		t.Error("something is due before the plans of both families are known")
+	}
+	p.sync(v1.IPv6Protocol)
+	if !isDue() || p.dueSince().IsZero() {
+		t.Error("nothing is due when the plans are known")
+	}
+	var running sync.WaitGroup
+	running.Go(p.run)
+	for deadline := time.Now().Add(30 * time.Second); isDue(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the pool does not follow")
+		}
+	}
+	stop()
+	running.Wait()
+	if p.runner.DueSince().IsZero() || p.told.wanted == nil || len(p.told.addresses) != 2 {
+		t.Errorf("the pool was told %+v", p.told)
+	}
 }
 
 // TestPoolNode_OneEventForMoves: of a node that had 200 addresses, no Event about some of them is lost.

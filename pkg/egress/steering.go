@@ -83,8 +83,8 @@ type steerer struct {
 	clashes *clashes
 	ports   *sourcePorts
 
-	// mu is taken while no other lock is held, and nobody takes another one under it. Who does something with the lock and tells others of
-	// it without numbers what he tells, so that nobody goes back to something older.
+	// mu is taken while no other lock is held, and nobody takes another one under it. What is made under it, and told to others after it was
+	// released, has a number: an older one never replaces a newer one.
 	mu   sync.Mutex
 	node *node.Node
 	// own are this node's addresses by where they are known from.
@@ -154,6 +154,7 @@ func newSteerer(e *Extension, leases holders.Leases, outer v1.IPFamily) *steerer
 		ports:      e.sourcePorts,
 		node:       node.New(holders.Config{NodeName: e.config.NodeName, Outer: kernel.Family(outer)}),
 	}
+	s.own.announcedKnown = !e.config.followsMetalLB() // nobody tells then
 	s.publisher = holders.NewPublisher(leases, e.config.NodeName, s.published)
 	if port := s.config.Kernel.AnnouncePort; port != 0 {
 		s.announcer = holders.NewAnnouncer(e.config.NodeName, port, e.keys.ring)
@@ -388,7 +389,7 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	if s == nil {
 		return kernel.Steering{}, time.Time{}
 	}
-	if s.note(family) { // for the other family as well
+	if s.note(s.state.Snapshot(), family) { // for the other family as well
 		defer s.wake()
 	}
 	m := s.lockAsked(family)
@@ -409,9 +410,9 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	return result, wake
 }
 
-// note takes note of what the objects say that nobody has told of, and tells whether an answer has changed.
-func (s *steerer) note(family v1.IPFamily) (differs bool) {
-	objects := s.state.Snapshot()
+// note takes note of what the objects say that nobody has told of, and tells whether an answer has changed. Objects of before those that
+// were noted last say nothing.
+func (s *steerer) note(objects cluster.Snapshot, family v1.IPFamily) (differs bool) {
 	if nodes := objects.Judged[s.outer].Primary; s.announcer != nil {
 		s.announcer.SetNodes(objects.Revision, nodes[s.state.Config.NodeName], nodes)
 	}

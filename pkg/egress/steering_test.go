@@ -227,24 +227,33 @@ func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {
 	})
 }
 
-// TestSteerer_NotesTheNewestObjects: what was read before, and comes later, changes nothing: neither the objects, nor where this node speaks
-// to others, nor which pods it plans.
+// TestSteerer_NotesTheNewestObjects: what was read before, and comes later, changes nothing: neither what is claimed, nor where nodes are,
+// nor which pods this node plans.
 func TestSteerer_NotesTheNewestObjects(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	older := s.state.Snapshot()
 	s.state.DeleteNode("node-b")
-	s.note(v1.IPv4Protocol)
-	s.mu.Lock()
-	s.takeObjects(older)
-	s.mu.Unlock()
-	if !slices.Equal(s.claims, []netip.Addr{egressIP}) || s.primaries(v1.IPv4Protocol)["node-b"].IsValid() {
-		t.Errorf("claims %v, nodes %v", s.claims, s.primaries(v1.IPv4Protocol))
+	s.state.DeleteService(&v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
+	s.note(s.state.Snapshot(), v1.IPv4Protocol)
+	s.note(older, v1.IPv4Protocol)
+	if len(older.EgressIPs[v1.IPv4Protocol]) == 0 || len(s.claims) > 0 || s.primaries(v1.IPv4Protocol)["node-b"].IsValid() {
+		t.Errorf("claims %v of before %v, nodes %v", s.claims, older.EgressIPs, s.primaries(v1.IPv4Protocol))
 	}
+	s = newSteered(t, holders.Auto)
 
 	here, revision := s.heldAfter(func() { s.balanced = map[netip.Addr]bool{egressIP: true} })
 	s.setHeld(func() { s.balanced = nil })
 	if s.state.SetHeld(here, revision) || s.plansFor()[egressIP] {
 		t.Errorf("this node plans pods of %v", s.plansFor())
+	}
+}
+
+// TestSteerer_WithoutMetalLB: where MetalLB is not followed, this node's addresses are those on its interfaces alone.
+func TestSteerer_WithoutMetalLB(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.setOnInterfaces(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	if _, has := s.node.Own()[egressIP]; !has || !s.hereNow()[egressIP] {
+		t.Errorf("the node has %v, want %s", s.hereNow(), egressIP)
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 )
 
 // listened is how long the sides of connections are listened to, and as long again if some have not been heard. Each side is nudged
-// before, and when they end.
+// before, and at the end, and answers again after that time.
 const listened = answersAgain
 
 // mostSuspects bounds how many connections are listened to at once, and elementsAtOnce what the kernel is told in one message: the

@@ -39,8 +39,9 @@
 // address comes here and the rules here choose another port, the far side answers that packet by a reset. Only the
 // pod's own node nudges it: a pod answers one in half a second. If a stranger's packet under the far side's address has had
 // that answer just before the move, the nudge gets none; nor may it where an older kernel lets all pods together give 500 answers in a
-// second. So the pod is nudged again after 0.6 s, or with 499 others a second later. Until it is heard, no packet from
-// outside comes to it by way of the new holder, and what the pod answers meanwhile makes the entry as well.
+// second. So each pod is nudged again after 0.6 s; where that would be too many at once, 250 every 1.1 s, for a minute. A stranger
+// does not get in the way of these: as long as the new holder has not heard the pod, it lets nothing through to it but what makes the entry
+// as well (package steering, port blocks), and what the pod answers to others makes the entry, too.
 //
 // If the binding is removed, the holder resets the far side, and the pod's node the pod. It sends nothing to the
 // far side, which has never seen the pod's own address: what still comes from there is dropped.

@@ -24,8 +24,9 @@ const (
 	// answersAgain is after how long an end that has answered a packet out of order answers the next one
 	// (net.ipv4.tcp_invalid_ratelimit is half a second).
 	answersAgain = 600 * time.Millisecond
-	// moreAnswers is after how long all ends of a node together answer as many again.
+	// moreAnswers is after how long all ends of a node together answer as many again, and lastAgain until when they are asked to.
 	moreAnswers = 1100 * time.Millisecond
+	lastAgain   = time.Minute
 )
 
 // nudger sends packets to the ends of connections.
@@ -69,16 +70,21 @@ func (n *nudger) nudge(t tuple) error {
 }
 
 // closeAfter closes the nudger after it has nudged sources once more. The answer to the first nudge may be missing: a source has
-// answered a stranger's packet just before, or there were more sources than a kernel lets answer at once.
+// answered a stranger's packet just before, or there were more sources than a kernel lets answer at once. A source that has no connection
+// any more answers by a reset, which leads nowhere.
 func (n *nudger) closeAfter(again []tuple) {
-	atOnce, pause := answersAtOnce(), answersAgain
-	if len(again) > atOnce {
-		pause = moreAnswers
+	if len(again) == 0 {
+		n.close()
+		return
 	}
+	size, pause := pieces(len(again), setting("ipv4/tcp_challenge_ack_limit", 1000))
 	go func() {
 		defer n.close()
-		for some := range slices.Chunk(again, atOnce) {
-			time.Sleep(pause)
+		began := time.Now()
+		for some := range slices.Chunk(again, size) {
+			if time.Sleep(pause); time.Since(began) > lastAgain {
+				return
+			}
 			for _, t := range some {
 				_ = n.nudge(t) // the first one has told what is wrong
 			}
@@ -86,10 +92,17 @@ func (n *nudger) closeAfter(again []tuple) {
 	}()
 }
 
-// answersAtOnce returns how many nudges the kernel lets be answered in a second, at least: half of net.ipv4.tcp_challenge_ack_limit
-// (tcp_send_challenge_ack takes a number of chance). Newer kernels have one for each network namespace, without a limit by default;
-// older ones have one of 1000 for all, which only the host's namespace sees.
-func answersAtOnce() int { return max(setting("ipv4/tcp_challenge_ack_limit", 1000)/2, 1) }
+// pieces returns how many of so many sources are nudged again at once, and how long after the nudges before. limit is
+// net.ipv4.tcp_challenge_ack_limit: newer kernels have one for each network namespace, and no limit by default; older ones have one of 1000
+// for all, which only the host's namespace sees. In a second they let half of that be answered, or more by chance (tcp_send_challenge_ack).
+// Half of this half is the other IP family's; or, of few sources, that of their first nudge.
+func pieces(sources, limit int) (size int, pause time.Duration) {
+	size = max(limit/4, 1)
+	if sources <= size {
+		return size, answersAgain
+	}
+	return size, moreAnswers
+}
 
 // nudgeFrom returns the packet, which is of the family of the addresses. The kernel fills in IPv4's checksum.
 func nudgeFrom(from, to netip.AddrPort) []byte {

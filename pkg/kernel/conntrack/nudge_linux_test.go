@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -17,6 +18,24 @@ func TestNudgeFrom_IsAPacket(t *testing.T) {
 		got := hex.EncodeToString(nudgeFrom(netip.MustParseAddrPort(test.from), netip.MustParseAddrPort(test.to)))
 		if diff := cmp.Diff(test.header+test.segment, got); diff != "" {
 			t.Errorf("%s to %s (-want +got):\n%s", test.from, test.to, diff)
+		}
+	}
+}
+
+// TestPieces_AreAnsweredByAll: in no second more are asked than the kernel lets answer, also by the first nudge, or for the other IP family.
+func TestPieces_AreAnsweredByAll(t *testing.T) {
+	for _, test := range []struct {
+		sources, limit, size int
+		pause                time.Duration
+	}{
+		{1, 1000, 250, answersAgain},
+		{250, 1000, 250, answersAgain}, // with the first nudge, 500 in a second
+		{251, 1000, 250, moreAnswers},
+		{100_000, 1<<31 - 1, 1<<29 - 1, answersAgain},
+		{2, 0, 1, moreAnswers},
+	} {
+		if size, pause := pieces(test.sources, test.limit); size != test.size || pause != test.pause {
+			t.Errorf("%d sources, limit %d: %d at once after %v, want %d after %v", test.sources, test.limit, size, pause, test.size, test.pause)
 		}
 	}
 }

@@ -301,7 +301,7 @@ func TestDelete_AfterAStrangersPacket(t *testing.T) {
 // TestDelete_MoreThanMayAnswerAtOnce: where the kernel limits how many answers all pods together give in a second, all connections that
 // only receive go on nevertheless, one after the other.
 func TestDelete_MoreThanMayAnswerAtOnce(t *testing.T) {
-	const limit = 4
+	const limit = 8
 	onSteeredNode(t, 1, "", func(s *steering) {
 		for _, host := range []*lab.Host{s.Node(), s.Pod(1)} {
 			if out, err := host.Run(s.Context(), "sysctl", "-w", fmt.Sprintf("net.ipv4.tcp_challenge_ack_limit=%d", limit)); err != nil {
@@ -309,7 +309,7 @@ func TestDelete_MoreThanMayAnswerAtOnce(t *testing.T) {
 			}
 		}
 		var receive []connection
-		for range 3 * limit {
+		for range 12 {
 			receive = append(receive, s.connect(0))
 		}
 		s.takes(2)
