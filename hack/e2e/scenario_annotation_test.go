@@ -215,11 +215,12 @@ func (w annotated) policy() {
 }
 
 // TestAnnotation_HeadlessInThePool: the pool holds the address that a headless Service names, pods on all nodes leave from it, also after
-// the processes have started anew, and when its holder fails.
+// the processes have started anew, and when its holder fails. These nodes do not follow MetalLB.
 func TestAnnotation_HeadlessInThePool(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdlePoolWorldOf(t, settings{nodes: 3, arguments: `
 egress-snat-namespace-cidrs: ["shop=192.0.2.96/27", "shop=2001:db8:0:2::100/120"]
+egress-snat-metallb-namespace: [""]
 `})
 	w.start()
 	w.assignable = addrs(w.egressIPs)
