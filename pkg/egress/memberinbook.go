@@ -64,7 +64,7 @@ func (p memberInBook) Status() pool.Status {
 
 // planAgain asks for a sync if this node has, or may get, other addresses than before.
 func (s *steerer) planAgain() {
-	if s.setHeld(func() {}) {
+	if s.setHeld() {
 		s.changed()
 	}
 }

@@ -40,7 +40,10 @@ func (s *steerer) putByOthers(addresses []netip.Addr) []netip.Addr {
 
 // setAnnounced takes the addresses that a load balancer announces from here, and those that it may announce from here next.
 func (s *steerer) setAnnounced(announced []netip.Addr, next map[netip.Addr]bool) {
-	changed := s.setHeld(func() { s.balanced = next })
+	s.mu.Lock()
+	s.balanced = next
+	s.mu.Unlock()
+	changed := s.setHeld()
 	s.setOwn(func(own *ownAddresses) { own.announced, own.announcedKnown = announced, true })
 	if changed {
 		s.changed()

@@ -70,7 +70,7 @@ type poolNode struct {
 	stopKeeping func()
 	// runner is nil as long as this node has had no part in the pool.
 	runner *pool.Runner
-	// asked counts how often run was to follow; due is since when it has not come to that, zero if it has.
+	// asked counts the syncs that run is to follow. due is since when it could have followed the last of them; zero if it has.
 	asked int
 	due   time.Time
 	// looked: it is known whether an earlier process has left addresses.
@@ -194,15 +194,20 @@ func (p *poolNode) run() {
 			return
 		case <-p.granted:
 		}
-		p.mu.Lock()
-		asked := p.asked
-		p.mu.Unlock()
-		p.follow()
-		p.mu.Lock()
-		if p.due = (time.Time{}); p.asked != asked {
-			p.due = time.Now()
-		}
-		p.mu.Unlock()
+		p.turn()
+	}
+}
+
+// turn follows, and notes that this is done unless there was a sync meanwhile.
+func (p *poolNode) turn() {
+	p.mu.Lock()
+	asked := p.asked
+	p.mu.Unlock()
+	p.follow()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.due = (time.Time{}); p.asked != asked {
+		p.due = time.Now()
 	}
 }
 
@@ -624,10 +629,10 @@ func (p *poolNode) absence() error {
 		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.missing(), ", "))
 	case !selected:
 		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.config.Pool.Nodes)
-	case starting:
-		return errors.New("this node's part in the pool is starting; try again in a moment")
 	case !p.hasKey():
 		return p.errNoKey()
+	case starting:
+		return errors.New("this node's part in the pool is starting; try again in a moment")
 	}
 	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP that counts for %s, in which the nodes reach each other", p.steerer.outer)
 }

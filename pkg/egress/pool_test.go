@@ -178,7 +178,6 @@ func TestPoolNode_FollowsThePlans(t *testing.T) {
 	p := newPoolTest(t)
 	ctx, stop := context.WithCancel(t.Context())
 	p.poolNode.ctx = ctx
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false)) // it does not run
 	isDue := func() bool {
 		p.poolNode.mu.Lock()
 		defer p.poolNode.mu.Unlock()
@@ -189,9 +188,25 @@ func TestPoolNode_FollowsThePlans(t *testing.T) {
 		t.Error("something is due before the plans of both families are known")
 	}
 	p.sync(v1.IPv6Protocol)
-	if !isDue() || p.dueSince().IsZero() {
+	if _, starting := p.part(); !isDue() || p.dueSince().IsZero() || !starting {
 		t.Error("nothing is due when the plans are known")
 	}
+	again := true
+	p.reserved = func() map[netip.Addr]bool {
+		if again {
+			again = false
+			p.sync(v1.IPv4Protocol)
+		}
+		return nil
+	}
+	if p.turn(); !isDue() {
+		t.Error("nothing is due after a sync that came while the one before it was followed")
+	}
+	if p.turn(); isDue() || !p.dueSince().IsZero() {
+		t.Error("something is due when all syncs were followed")
+	}
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false)) // it does not run
+	p.sync(v1.IPv4Protocol)
 	var running sync.WaitGroup
 	running.Go(p.run)
 	for deadline := time.Now().Add(30 * time.Second); isDue(); time.Sleep(time.Millisecond) {

@@ -83,8 +83,8 @@ type steerer struct {
 	clashes *clashes
 	ports   *sourcePorts
 
-	// mu is taken while no other lock is held, and nobody takes another one under it. What is made under it, and told to others after it was
-	// released, has a number: an older one never replaces a newer one.
+	// mu is taken while no other lock is held, and nobody takes another one under it. Others are told when it was released. Statements, this
+	// node's addresses and snapshots of the objects have a number, so that an older one never replaces a newer one.
 	mu   sync.Mutex
 	node *node.Node
 	// own are this node's addresses by where they are known from.
@@ -94,7 +94,7 @@ type steerer struct {
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
 	judged *cluster.JudgedNodes
-	// objects are what the objects said at the newest moment that a sync has taken note of.
+	// objects are the newest that were seen; a sync takes note of what they say.
 	objects cluster.Snapshot
 	// marked has which rules of others use bits of the mark.
 	marked []string
@@ -244,7 +244,7 @@ func (s *steerer) follow(event holders.Event, after outcome) {
 	changed := s.ports.apply(event) || after.changed
 	switch event := event.(type) {
 	case holders.OwnAddresses:
-		changed = s.setHeld(func() {}) || changed
+		changed = s.setHeld() || changed
 		s.clashes.expect(after.came)
 	case holders.Chosen:
 		changed = s.state.SetChoices(event.Node, event.Choices) || changed
@@ -271,14 +271,14 @@ func (s *steerer) follow(event holders.Event, after outcome) {
 	}
 }
 
-// setHeld does a change, notes which addresses this node has then, or may get, and tells whether plans may change. That may take long, so
-// others have the lock meanwhile.
-func (s *steerer) setHeld(change func()) (changed bool) { return s.state.SetHeld(s.heldAfter(change)) }
+// setHeld tells the plans which addresses this node has, or may get, and tells whether they may change. That may take long, so others have
+// the lock meanwhile.
+func (s *steerer) setHeld() (changed bool) { return s.state.SetHeld(s.heldNow()) }
 
-func (s *steerer) heldAfter(change func()) (held map[netip.Addr]bool, revision uint64) {
+// heldNow returns the addresses whose pods this node plans.
+func (s *steerer) heldNow() (held map[netip.Addr]bool, revision uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	change()
 	s.heldRevision++
 	held = map[netip.Addr]bool{}
 	for _, addresses := range []map[netip.Addr]bool{s.node.MayAllCome(), s.balanced, s.here} {
@@ -410,8 +410,8 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	return result, wake
 }
 
-// note takes note of what the objects say that nobody has told of, and tells whether an answer has changed. Objects of before those that
-// were noted last say nothing.
+// note takes note of what the objects say that nobody has told of, and tells whether an answer has changed. Older objects than those noted
+// last change nothing.
 func (s *steerer) note(objects cluster.Snapshot, family v1.IPFamily) (differs bool) {
 	if nodes := objects.Judged[s.outer].Primary; s.announcer != nil {
 		s.announcer.SetNodes(objects.Revision, nodes[s.state.Config.NodeName], nodes)

@@ -241,8 +241,10 @@ func TestSteerer_NotesTheNewestObjects(t *testing.T) {
 	}
 	s = newSteered(t, holders.Auto)
 
-	here, revision := s.heldAfter(func() { s.balanced = map[netip.Addr]bool{egressIP: true} })
-	s.setHeld(func() { s.balanced = nil })
+	s.balanced = map[netip.Addr]bool{egressIP: true}
+	here, revision := s.heldNow()
+	s.balanced = nil
+	s.setHeld()
 	if s.state.SetHeld(here, revision) || s.plansFor()[egressIP] {
 		t.Errorf("this node plans pods of %v", s.plansFor())
 	}

@@ -393,3 +393,14 @@ func TestAnnouncer_AddressOfANodeChanges(t *testing.T) {
 		s.knows("heard there", "node-c", statementOf(3, ips[2]))
 	})
 }
+
+// TestAnnouncer_OlderNodes: who is told of nodes late does not go back to them.
+func TestAnnouncer_OlderNodes(t *testing.T) {
+	a := NewAnnouncer("a", 0, NewKeyring(nil))
+	now, before := netip.MustParseAddr("192.0.2.3"), netip.MustParseAddr("192.0.2.2")
+	a.SetNodes(2, now, map[string]netip.Addr{"a": now})
+	a.SetNodes(1, before, map[string]netip.Addr{"a": before})
+	if a.self != now || a.others["a"] != now {
+		t.Errorf("it speaks from %s, and knows %v", a.self, a.others)
+	}
+}

@@ -24,7 +24,7 @@
 //	 4 N   node       a majority is there: it is taken, with the next epoch                       Probed.apply, Member.take, Directory.Take
 //	 5 N   pool       it is put on an interface, and the network is told                          Runner.takeAddresses
 //	 6 N   egress     the book has it here: Arrived. All nodes are told, also by the Lease    poolNode.moved, steerer.apply, tell
-//	 7 N   reconcile  the rules of all pods that may leave from here were in the kernel before    steerer.setHeld, steeringAt (Held)
+//	 7 N   reconcile  the rules of all pods that may leave from here were in the kernel before    steerer.heldNow, steeringAt (Held)
 //	 8 P   holders    an announcement comes: the book has the address at N                        Announcer.hear, Announced.apply
 //	 9 P   egress     a sync writes the new way                                                   Loop.Run, steerer.sync, reconcile.Reconciler.Sync
 //	10 P   conntrack  each connection is nudged, so that N takes it up with its port              Table.Delete, deleter.nudge

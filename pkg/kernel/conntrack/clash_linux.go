@@ -218,7 +218,8 @@ func (k *handle) nudge(connections pairs) error {
 	}
 	defer n.close()
 	for original, replying := range connections {
-		_ = errors.Join(n.nudge(original), n.nudge(replying))
+		_ = n.nudge(original)
+		_ = n.nudge(replying)
 	}
 	return nil
 }

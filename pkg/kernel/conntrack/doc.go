@@ -38,10 +38,10 @@
 // A nudge (see below) has the pod's kernel send a packet, so that a pod that only receives goes on as well. If the
 // address comes here and the rules here choose another port, the far side answers that packet by a reset. Only the
 // pod's own node nudges it: a pod answers one in half a second. If a stranger's packet under the far side's address has had
-// that answer just before the move, the nudge gets none; nor may it where an older kernel lets all pods together give 500 answers in a
-// second. So each pod is nudged again after 0.6 s; where that would be too many at once, 250 every 1.1 s, for a minute. A stranger
-// does not get in the way of these: as long as the new holder has not heard the pod, it lets nothing through to it but what makes the entry
-// as well (package steering, port blocks), and what the pod answers to others makes the entry, too.
+// that answer just before the move, the nudge gets none. Older kernels let all pods together give only 500 answers in a
+// second. So each pod is nudged again after 0.6 s, or on such a kernel 250 every 1.1 s, for a minute. Strangers are not in the way of
+// these: until the new holder has heard the pod, the only packets that it passes to the pod make the entry themselves (package steering,
+// port blocks). So does whatever the pod answers to others.
 //
 // If the binding is removed, the holder resets the far side, and the pod's node the pod. It sends nothing to the
 // far side, which has never seen the pod's own address: what still comes from there is dropped.

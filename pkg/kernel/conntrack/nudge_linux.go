@@ -24,7 +24,7 @@ const (
 	// answersAgain is after how long an end that has answered a packet out of order answers the next one
 	// (net.ipv4.tcp_invalid_ratelimit is half a second).
 	answersAgain = 600 * time.Millisecond
-	// moreAnswers is after how long all ends of a node together answer as many again, and lastAgain until when they are asked to.
+	// moreAnswers is after how long all ends of a node together answer as many again, and lastAgain how long they are asked.
 	moreAnswers = 1100 * time.Millisecond
 	lastAgain   = time.Minute
 )
@@ -86,7 +86,7 @@ func (n *nudger) closeAfter(again []tuple) {
 				return
 			}
 			for _, t := range some {
-				_ = n.nudge(t) // the first one has told what is wrong
+				_ = n.nudge(t) // what was wrong with the first one was told
 			}
 		}
 	}()
@@ -95,10 +95,10 @@ func (n *nudger) closeAfter(again []tuple) {
 // pieces returns how many of so many sources are nudged again at once, and how long after the nudges before. limit is
 // net.ipv4.tcp_challenge_ack_limit: newer kernels have one for each network namespace, and no limit by default; older ones have one of 1000
 // for all, which only the host's namespace sees. In a second they let half of that be answered, or more by chance (tcp_send_challenge_ack).
-// Half of this half is the other IP family's; or, of few sources, that of their first nudge.
+// Half of this half is the other IP family's. Few sources are nudged twice in a second.
 func pieces(sources, limit int) (size int, pause time.Duration) {
 	size = max(limit/4, 1)
-	if sources <= size {
+	if 2*sources <= size {
 		return size, answersAgain
 	}
 	return size, moreAnswers

@@ -29,8 +29,8 @@ func TestPieces_AreAnsweredByAll(t *testing.T) {
 		pause                time.Duration
 	}{
 		{1, 1000, 250, answersAgain},
-		{250, 1000, 250, answersAgain}, // with the first nudge, 500 in a second
-		{251, 1000, 250, moreAnswers},
+		{125, 1000, 250, answersAgain}, // with the first nudge and the other IP family, 500 in a second
+		{126, 1000, 250, moreAnswers},
 		{100_000, 1<<31 - 1, 1<<29 - 1, answersAgain},
 		{2, 0, 1, moreAnswers},
 	} {
