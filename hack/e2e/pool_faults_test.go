@@ -204,7 +204,8 @@ func TestPool_ProcessStaysDead(t *testing.T) {
 		holder.Kill()
 		w.holderOf(ip, holder)
 		stayed := time.Since(began)
-		if t.Logf("%s has moved %v after its process died", ip, stayed.Round(time.Millisecond)); stayed < 15*time.Second || stayed > 31*time.Second {
+		t.Logf("%s has moved %v after its process died", ip, stayed.Round(time.Millisecond))
+		if stayed < 15*time.Second || stayed > 33*time.Second { // 30 s, and the kernel looks once a second
 			t.Error("want that while the kernel keeps it, and not longer")
 		}
 		w.end(p, ip, "process stays dead", began, by(t, fastest, fastest, 200*time.Millisecond))
