@@ -185,8 +185,7 @@ func (p *poolNode) sync(family v1.IPFamily) {
 	p.granted.Send()
 }
 
-// run has this node's part in the pool follow what the plans grant, and the Nodes, until its context ends. Nobody else may call what it
-// calls.
+// run has this node's part in the pool follow what the plans grant, and the Nodes, until its context ends. Nobody else calls turn.
 func (p *poolNode) run() {
 	for {
 		select {
