@@ -101,7 +101,7 @@ func (s Spec) differences(want, have Held) []string {
 		case want.Chains[chain] == nil && !s.isBase(chain):
 			differences = append(differences, fmt.Sprintf("table %s has an unexpected chain: %s", s.Name, chain))
 		case have.Chains[chain] == nil && !s.isBase(chain):
-			differences = append(differences, fmt.Sprintf("table %s lacks its chain %s", s.Name, chain))
+			differences = append(differences, fmt.Sprintf("chain %s of table %s is missing or empty", chain, s.Name))
 		default:
 			differences = append(differences, fmt.Sprintf("chain %s of table %s has other rules than were written", chain, s.Name))
 		}
@@ -794,7 +794,8 @@ func (w *Writer) tableFault(table *nftables.Table, held Held) string {
 		}
 	}
 	if number(table.Use) != uint32(objects) {
-		return fmt.Sprintf("table %s has %d sets, chains and counters; %d were written", w.spec.Name, number(table.Use), objects)
+		return fmt.Sprintf("table %s has %d sets, chains and counters in the place of %d: one was added, or a chain has lost its rules",
+			w.spec.Name, number(table.Use), objects)
 	}
 	return ""
 }
