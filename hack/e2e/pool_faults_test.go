@@ -210,6 +210,8 @@ func TestPool_ProcessStaysDead(t *testing.T) {
 		}
 		w.end(p, ip, "process stays dead", began, by(t, fastest, fastest, 200*time.Millisecond))
 		a.end(w, ip, "process stays dead")
+		time.Sleep(12 * time.Second) // what has lasted for 5 s is told at the next sync
+		w.notTold("EgressIPOnSeveralNodes", "although its Lease stays, and its Node is Ready")
 		holder.Start()
 		holder.Ready()
 	}

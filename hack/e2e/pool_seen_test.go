@@ -111,3 +111,15 @@ func (w *world) eventTold(reason, text string) {
 		return fmt.Errorf("no Event %s says %q; there are: %v", reason, text, told(events.Items))
 	})
 }
+
+// notTold says of Events with a reason that there are some.
+func (w *world) notTold(reason, although string) {
+	w.Helper()
+	events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
+	w.must(err)
+	for _, e := range events.Items {
+		if e.Reason == reason {
+			w.Errorf("there is an Event %s, %s: %s", reason, although, e.Message)
+		}
+	}
+}

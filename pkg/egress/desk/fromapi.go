@@ -41,31 +41,38 @@ func FromAPI(config egress.Config, objects cluster.Objects, now time.Time) (resu
 	return result, errors.Join(err, leaseErr)
 }
 
-// directoryOf returns who holds which address by the Leases, at a time. A sign of life counts from when its Lease was
-// renewed, by the clock of its node.
+// directoryOf returns who holds which address by the Leases, at a time. What a Lease says was so before it was renewed, by the clock
+// of its node: so of two fresh ones with the same address neither is taken for outdated.
 func directoryOf(s *cluster.State, objects cluster.Objects, now time.Time) (*holders.Directory, error) {
 	outer := v1.IPv4Protocol
 	if len(objects.Nodes) > 0 {
 		outer = cluster.OuterOf(objects.Nodes[0].Name, objects.Nodes)
 	}
 	directory := holders.NewDirectory(holders.Config{Outer: kernel.Family(outer)})
+	before := time.Time{}
+	for _, node := range objects.Nodes {
+		directory.Apply(s.NodeSeen(node, outer), before)
+	}
 	var errs []error
-	for _, lease := range oldestLeaseFirst(objects.Leases) {
+	for _, lease := range objects.Leases {
+		if objects.Nodes == nil { // it is taken for one that is there and Ready
+			directory.Apply(holders.NodeSeen{Name: lease.Name, Ready: true, InternalIPs: []netip.Addr{netip.IPv4Unspecified()}}, before)
+		}
 		event, err := holders.Announcing(lease)
 		errs = append(errs, err)
-		at := event.Renewed
-		if at.After(now) {
-			at = now
-		}
-		if objects.Nodes == nil { // it is taken for one that is there and Ready
-			directory.Apply(holders.NodeSeen{Name: lease.Name, Ready: true, InternalIPs: []netip.Addr{netip.IPv4Unspecified()}}, at)
-		}
-		directory.Apply(event, at)
+		event.Renewed = before
+		directory.Apply(event, before)
 	}
-	for _, node := range objects.Nodes {
-		directory.Apply(s.NodeSeen(node, outer), now)
+	directory.Apply(holders.LeasesKnown{}, before)
+	for _, lease := range oldestLeaseFirst(objects.Leases) {
+		if event, _ := holders.Announcing(lease); isFresh(lease, now) {
+			at := event.Renewed
+			if at.After(now) {
+				at = now
+			}
+			directory.Apply(event, at)
+		}
 	}
-	directory.Apply(holders.LeasesKnown{}, now)
 	return directory, errors.Join(errs...)
 }
 

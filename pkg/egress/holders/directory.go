@@ -89,7 +89,9 @@ type node struct {
 	// something. heardDirectly is when it last announced something. Both are when changes of Leases were
 	// first heard of again, if that was later.
 	heard, heardDirectly time.Time
-	silent               bool
+	// spoke is when it last gave a sign of life, whatever could be heard since.
+	spoke  time.Time
+	silent bool
 	// moving: it gave a sign of life within silence. A Lease that was there when this process started is none.
 	moving bool
 	// atBound: it announces an address with the largest epoch.
@@ -184,8 +186,8 @@ func (d *Directory) Apply(event Event, now time.Time) (changed bool) {
 	return d.Changed()
 }
 
-// Changed tells whether any answer has changed since it was last told: that of Holder but for Since, of Own, of Conflicts or of Leased.
-// It is to be asked after what the pool's part of this node decides, too.
+// Changed tells whether any answer has changed since it was last told: that of Holder but for Since, of Own or of Leased, or which
+// live nodes have an address. It is to be asked after what the pool's part of this node decides, too.
 func (d *Directory) Changed() (changed bool) {
 	d.turnAt = d.nextTurn()
 	changed, d.changed = d.changed, false
@@ -280,12 +282,16 @@ func (d *Directory) Ways(egressIPs []netip.Addr, mode Mode, now time.Time) map[n
 	return ways
 }
 
-// Conflicts returns the addresses that several live nodes have, sorted.
+// Conflicts returns the addresses that several live nodes have, sorted. A node that has said nothing since the holder has the address
+// is left out: the address may have moved because that node has failed.
 func (d *Directory) Conflicts(now time.Time) (conflicts []Conflict) {
 	d.advance(now)
 	for ip, a := range d.addresses {
-		if len(a.rivals) > 0 {
-			conflicts = append(conflicts, Conflict{Address: ip, Nodes: slices.Clone(a.rivals), Since: a.since})
+		nodes := slices.DeleteFunc(slices.Clone(a.rivals), func(name string) bool {
+			return name != a.holding.Node && name != d.config.NodeName && !d.nodes[name].spoke.After(a.holding.Since)
+		})
+		if len(nodes) > 1 {
+			conflicts = append(conflicts, Conflict{Address: ip, Nodes: nodes, Since: a.since})
 		}
 	}
 	slices.SortFunc(conflicts, func(a, b Conflict) int { return a.Address.Compare(b.Address) })

@@ -188,14 +188,33 @@ func TestDirectory_Conflicts(t *testing.T) {
 	if got := d.Conflicts(at(0)); got != nil {
 		t.Errorf("with one holder: %+v", got)
 	}
-	apply(d, timed{1, announced("node-c", 0, map[netip.Addr]uint64{ip: 7})}, timed{2, announced("node-d", 0, map[netip.Addr]uint64{ip: 6})})
-	want := []Conflict{{Address: ip, Nodes: []string{"node-c", "node-a", "node-d"}, Since: at(1)}}
+	apply(d, timed{1, announced("node-c", 0, map[netip.Addr]uint64{ip: 7})})
+	if got := d.Conflicts(at(2)); got != nil {
+		t.Errorf("node-a has said nothing since node-c has it: %+v", got)
+	}
+	apply(d, timed{2, announced("node-d", 0, map[netip.Addr]uint64{ip: 6})})
+	want := []Conflict{{Address: ip, Nodes: []string{"node-c", "node-d"}, Since: at(1)}}
 	if diff := cmp.Diff(want, d.Conflicts(at(2)), compare); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	apply(d, timed{2, Hearing{false}}, timed{2, Hearing{true}})
+	if diff := cmp.Diff(want, d.Conflicts(at(2)), compare); diff != "" {
+		t.Errorf("Leases are heard of again, which is no sign of life (-want +got):\n%s", diff)
+	}
+	apply(d, timed{2, announced("node-a", 1, map[netip.Addr]uint64{ip: 7, ips[2]: 1})})
+	want[0].Nodes = []string{"node-c", "node-a", "node-d"}
+	if diff := cmp.Diff(want, d.Conflicts(at(2)), compare); diff != "" {
+		t.Errorf("node-a still has it (-want +got):\n%s", diff)
 	}
 	apply(d, timed{3, LeasesKnown{}}, timed{3, OwnAddresses{Addresses: ips[:1]}})
 	if own, others := d.Own()[ip], d.Elsewhere(ip, at(3)); own != 8 || others != 7 || d.Elsewhere(ips[1], at(3)) != 0 {
 		t.Errorf("its own epoch is %d, the highest of others %d; want 8, 7, and 0 for an address that nobody has", own, others)
+	}
+	if got := d.Conflicts(at(4)); got != nil {
+		t.Errorf("nobody has said anything since this node has it: %+v", got)
+	}
+	for _, name := range []string{"node-a", "node-c"} {
+		apply(d, timed{4, announced(name, 2, d.nodes[name].counts.Addresses)})
 	}
 	want[0].Nodes = []string{me, "node-c", "node-a"} // node-d is silent by then
 	if diff := cmp.Diff(want, d.Conflicts(at(60)), compare); diff != "" {
@@ -378,9 +397,9 @@ func TestDirectory_FollowsTheRules(t *testing.T) {
 		history := someHistory(r, 40)
 		for i, h := range history {
 			changed := d.Apply(h.event, at(h.second))
-			before := o.answers()
+			before, rivals := o.answers(), maps.Clone(o.rivals)
 			o.apply(h)
-			if !changed && o.differs(before) {
+			if !changed && o.differs(before, rivals) {
 				t.Fatalf("seed %d: not told of a change by event %d of %+v", seed, i, history)
 			}
 			// Many times pass without a question.
@@ -621,12 +640,19 @@ type oracle struct {
 	unready                     map[string]int // since when
 	silent                      map[string]bool
 	claimed                     map[netip.Addr]int // the last second in which anybody had it or announced it
+	rivals                      map[netip.Addr]rivalry
 	last                        answers
+}
+
+// rivalry is that several live nodes have an address.
+type rivalry struct {
+	since int
+	nodes []string
 }
 
 func newOracle() *oracle {
 	o := &oracle{own: map[netip.Addr]uint64{}, leases: map[string]Announced{}, direct: map[string]Announced{}, heardDirectly: map[string]int{}, changed: map[string]int{}, hearingSince: -1000,
-		nodes: map[string]NodeSeen{}, unready: map[string]int{}, silent: map[string]bool{}, claimed: map[netip.Addr]int{}}
+		nodes: map[string]NodeSeen{}, unready: map[string]int{}, silent: map[string]bool{}, claimed: map[netip.Addr]int{}, rivals: map[netip.Addr]rivalry{}}
 	o.last.Holders = map[netip.Addr]Holding{}
 	for _, ip := range ips {
 		o.last.Holders[ip] = Holding{State: Unclaimed}
@@ -728,12 +754,20 @@ func (o *oracle) evaluate() {
 			holding.Since = time.Time{}
 		}
 		next.Holders[ip] = holding
-		if len(live) > 1 {
-			conflict := Conflict{Address: ip, Nodes: live, Since: at(o.second)}
-			if i := slices.IndexFunc(o.last.Conflicts, func(c Conflict) bool { return c.Address == ip }); i >= 0 {
-				conflict.Since = o.last.Conflicts[i].Since
-			}
-			next.Conflicts = append(next.Conflicts, conflict)
+		if len(live) < 2 {
+			delete(o.rivals, ip)
+			continue
+		}
+		r := rivalry{o.second, live}
+		if before, were := o.rivals[ip]; were {
+			r.since = before.since
+		}
+		o.rivals[ip] = r
+		disagree := slices.DeleteFunc(slices.Clone(live), func(name string) bool {
+			return name != holding.Node && name != me && !at(o.changed[name]).After(holding.Since)
+		})
+		if len(disagree) > 1 {
+			next.Conflicts = append(next.Conflicts, Conflict{Address: ip, Nodes: disagree, Since: at(r.since)})
 		}
 	}
 	o.last = next
@@ -851,15 +885,15 @@ func (o *oracle) answers() answers {
 	return a
 }
 
-// differs tells whether anybody else holds an address than before, but for since when.
-func (o *oracle) differs(before answers) bool {
+// differs tells whether others hold or have an address than before, but for since when.
+func (o *oracle) differs(before answers, rivals map[netip.Addr]rivalry) bool {
 	same := func(a, b Holding) bool {
 		a.Since = b.Since
 		return a == b
 	}
 	return !maps.EqualFunc(before.Holders, o.last.Holders, same) || !maps.Equal(before.Own, o.last.Own) ||
 		(before.Own == nil) != (o.last.Own == nil) ||
-		!slices.EqualFunc(before.Conflicts, o.last.Conflicts, func(a, b Conflict) bool { return slices.Equal(a.Nodes, b.Nodes) })
+		!maps.EqualFunc(rivals, o.rivals, func(a, b rivalry) bool { return slices.Equal(a.nodes, b.nodes) })
 }
 
 func (o *oracle) check(t *testing.T, d *Directory, when string) {

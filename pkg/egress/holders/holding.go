@@ -63,7 +63,7 @@ type Holding struct {
 	Why Reason
 }
 
-// Conflict is an address that several live nodes have.
+// Conflict is an address that several nodes have, and say so.
 type Conflict struct {
 	Address netip.Addr
 	// Nodes are their names. The first is the one that counts here.
