@@ -327,8 +327,8 @@ func TestPool_GatewaysOnBothSides(t *testing.T) {
 		for _, n := range s.nodes[:nodes/2] {
 			n.segment = 1
 		}
-		s.run(3 * time.Second)
-		s.unmoved(func() { s.run(20 * time.Second) })
+		s.run(13 * time.Second) // what could not be taken is tried again after 10
+		s.unmoved(func() { s.run(10 * time.Second) })
 		s.served()
 		for _, n := range s.nodes {
 			n.segment = 0

@@ -17,7 +17,7 @@ import (
 )
 
 // simulation has members on a network, in a time of its own. What it needs of the world is modelled after
-// what the effects do: messages take some milliseconds, a member is found dead after 350 to 470 ms, a probe
+// what the effects do: messages take some milliseconds, a member is found dead after 240 to 360 ms, a probe
 // takes 80 ms and is answered by the kernel of a host, whether its process lives or not. States are told to those
 // that are found alive when they change, and exchanged with one of them, chosen at random, every 5 s, as memberlist does. Those
 // that are not are told every 50 ms. A node that has taken an address passes packets on, and one that has released it drops them, as
@@ -90,7 +90,10 @@ type simulatedNode struct {
 	wake            time.Duration
 	// busy until: it does what was decided, and decides nothing else.
 	busy time.Duration
-	told pool.State
+	// takeFailed: of what it does, an address could not be taken. unsaid is the state that it tells the others when it has done it.
+	takeFailed bool
+	unsaid     *pool.State
+	told       pool.State
 	// differs has the addresses of which the node does not know whether they are in its kernel, since when.
 	differs map[netip.Addr]time.Duration
 	// heard is the highest epoch of each address that the process was told.
@@ -196,7 +199,7 @@ func (s *simulation) boot(n *simulatedNode) {
 	n.run++
 	n.Node = New(holders.Config{NodeName: n.name, Outer: kernel.IPv4})
 	n.Join(n.run, !n.older)
-	n.running, n.wake, n.busy, n.told = true, 0, 0, pool.State{}
+	n.running, n.wake, n.busy, n.unsaid, n.told = true, 0, 0, nil, pool.State{}
 	n.heard = map[netip.Addr]uint64{}
 	clear(n.seen)
 	clear(n.exchanged)
@@ -263,9 +266,11 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 		return
 	}
 	now := s.clock(n)
+	s.publish(n)
 	n.note(e)
 	actions, changed := n.Next(e, now)
-	for _, a := range actions {
+	n.takeFailed = false
+	for _, a := range slices.SortedStableFunc(slices.Values(actions), func(a, b pool.Action) int { return stage(a) - stage(b) }) {
 		s.do(n, a)
 	}
 	if changed {
@@ -281,6 +286,17 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 
 // clock is a node's time.
 func (s *simulation) clock(n *simulatedNode) time.Time { return time.Unix(1e9, 0).Add(s.now + n.skew) }
+
+// stage is the order in which [pool.Runner] acts: addresses are taken when others are released, and the members are told then.
+func stage(a pool.Action) int {
+	switch a.(type) {
+	case pool.Take:
+		return 1
+	case pool.Publish:
+		return 2
+	}
+	return 0
+}
 
 func (s *simulation) do(n *simulatedNode, a pool.Action) {
 	switch a := a.(type) {
@@ -342,10 +358,22 @@ func (s *simulation) do(n *simulatedNode, a pool.Action) {
 			}
 		}
 	case pool.Publish:
-		n.told = a.State
-		for _, o := range s.nodes {
-			s.send(n, o, a.State)
+		if !n.takeFailed {
+			n.unsaid = &a.State
+			s.after(max(0, n.busy-s.now), func() { s.publish(n) })
 		}
+	}
+}
+
+// publish has a process that has done what was decided tell the other members the state of then.
+func (s *simulation) publish(n *simulatedNode) {
+	if n.unsaid == nil || s.now < n.busy || s.now < n.paused || !n.running || n.off {
+		return
+	}
+	state := *n.unsaid
+	n.told, n.unsaid = state, nil
+	for _, o := range s.nodes {
+		s.send(n, o, state)
 	}
 }
 
@@ -361,6 +389,7 @@ func (s *simulation) take(n *simulatedNode, a pool.Take) {
 	}
 	n.busy = max(n.busy, s.now+s.between(0, 30*time.Millisecond))
 	if s.random.IntN(50) == 0 {
+		n.takeFailed = true
 		s.reply(n, n.busy-s.now, func() Event { return pool.TakeFailed{Addresses: []netip.Addr{a.Address}} })
 		return
 	}
@@ -591,7 +620,7 @@ func (s *simulation) detect(n, o *simulatedNode) {
 	case !noted && is:
 		n.wrong[o.index] = s.now + s.between(20*time.Millisecond, 200*time.Millisecond)
 	case !noted:
-		n.wrong[o.index] = s.now + s.between(350*time.Millisecond, 470*time.Millisecond)
+		n.wrong[o.index] = s.now + s.between(240*time.Millisecond, 360*time.Millisecond)
 	case at <= s.now:
 		delete(n.wrong, o.index)
 		s.find(n, o, is)
