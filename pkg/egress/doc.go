@@ -43,8 +43,8 @@
 // kernel. The families never wait for each other's programs.
 //
 // A change costs what it is about, on all of this way. Endpoints of pods on other nodes are left out
-// before anything is planned, unless this node holds their egress IP (package placement), so a change of
-// a pod elsewhere asks for no sync.
+// before anything is planned, unless this node holds their egress IP, or may get it at any moment, as each node
+// of the pool may get the pool's (package placement). So a change of another pod elsewhere asks for no sync.
 // Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
 // has the whole plan written, as if nothing had been.
 //
@@ -55,7 +55,7 @@
 // Other locks are taken in this order:
 //
 //	sourcePorts ─► cluster.State, portblocks.Keeper
-//	poolNode.draining ─► poolNode, or pool.Runner
+//	poolNode.draining ─► pool.Runner
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
 // sets an atomic and wakes the loop.

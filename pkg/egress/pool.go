@@ -59,7 +59,7 @@ type poolNode struct {
 	granted wake.Signal
 	told    toldPool
 
-	// draining has those wait that note and tell whether this node is drained. It comes before mu.
+	// draining has those wait that note and tell whether this node is drained.
 	draining sync.Mutex
 	mu       sync.Mutex
 	// nodes are those that are in the pool, former those that are by its former label alone.
@@ -398,12 +398,14 @@ func (p *poolNode) part() (runner *pool.Runner, starting bool) {
 
 // goOn ends giveAllAway: the system does not go down after all.
 func (p *poolNode) goOn() {
+	runner, _ := p.part()
+	if runner == nil {
+		return
+	}
+	p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
 	p.draining.Lock()
 	defer p.draining.Unlock()
-	if runner, _ := p.part(); runner != nil {
-		p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
-		runner.Tell(pool.Drain{Now: p.isDrained()})
-	}
+	runner.Tell(pool.Drain{Now: p.isDrained()})
 }
 
 // moved tells the directory, the log and the users of moves. What belongs to connections of a node that hands an address over goes
@@ -575,30 +577,36 @@ func (p *poolNode) status() (status pool.Status, known bool) {
 // Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
 // remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
 func (e *Extension) Drain(now, remember bool) error {
-	if e.pool != nil {
-		e.pool.draining.Lock()
-		defer e.pool.draining.Unlock()
-	}
-	file := e.config.Membership.DrainFile
-	switch _, err := e.Pool(); {
-	case err != nil:
+	if _, err := e.Pool(); err != nil {
 		return err
-	case now && !remember:
-	case now:
-		if err := os.WriteFile(file, nil, 0o600); err != nil {
-			return fmt.Errorf("note that this node is drained: %w", err)
-		}
-	default:
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("note that this node is not drained any more: %w", err)
-		}
+	}
+	if err := e.pool.setDrained(now, remember); err != nil {
+		return err
 	}
 	if now {
 		e.logger.Info("Drain started: this node gives its egress IPs to other nodes, and takes none")
 	} else {
 		e.logger.Info("Drain ended: this node takes egress IPs again")
 	}
-	runner, _ := e.pool.part()
+	return nil
+}
+
+// setDrained is Drain for a node that has a part in the pool, but for the log.
+func (p *poolNode) setDrained(now, remember bool) error {
+	runner, _ := p.part()
+	p.draining.Lock()
+	defer p.draining.Unlock()
+	file := p.config.Membership.DrainFile
+	switch {
+	case now && remember:
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return fmt.Errorf("note that this node is drained: %w", err)
+		}
+	case !now:
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("note that this node is not drained any more: %w", err)
+		}
+	}
 	runner.Tell(pool.Drain{Now: now})
 	return nil
 }

@@ -1,11 +1,11 @@
 // Package holders knows which node has which egress IP on one of its interfaces: its holder. Steering
-// sends the packets of bound pods there (package kernel, type Steering).
+// sends the packets of bound pods there (package kernel, type Steering). What happens when a holder fails, step by step, is in package node.
 //
 //	this node's interfaces ─► WatchAddresses ─► OwnAddresses ──┐
 //	                                                           │        ┌─► Holder, Ways, Conflicts
 //	Leases of all nodes ────► Leases.Watch ───► Announced, … ──┼─► Directory
-//	other nodes, directly ──► Announcer ──────► Announced ─────┤        └─► Own ─┬─► Publisher ─► this node's Lease
-//	Nodes ──────────────────► the caller ─────► NodeSeen, … ───┘                 └─► Announcer ─► other nodes
+//	other nodes, directly ──► Announcer ──────► Announced ─────┤        └─► Announces ─┬─► Publisher ─► this node's Lease
+//	Nodes ──────────────────► the caller ─────► NodeSeen, … ───┘                       └─► Announcer ─► other nodes
 //
 // The Directory is the book: of this node's addresses, too, which the pool's member takes and releases there (own.go, package pool), and of
 // the epochs that were seen.
@@ -93,16 +93,14 @@
 // Versions before keys were shared send unsigned datagrams of the same protocol. Neither side believes the other, and both follow the
 // Leases.
 //
-// Gossip (hashicorp/memberlist) was the other choice. Gossip detects failures without a central authority. We do not need
-// that: Nodes define membership, and a dead process is no dead node. A statement has one author and is for all nodes. Each node
-// must have it as soon as possible, and must know its author. Gossip brings it in several rounds, by way of other nodes, and
-// keeps a state of all members on each of thousands. A datagram to each of 5,000 nodes costs one node a few tens of
-// milliseconds, when an address moves.
+// It is no gossip (hashicorp/memberlist), which detects failures without a central authority: Nodes define membership here, and a dead
+// process is no dead node. A statement has one author, and all nodes must have it as soon as possible. A datagram to each of 5,000 nodes
+// costs one node a few tens of milliseconds, when an address moves.
 //
 // # Who holds an address
 //
 //   - local: this node has the address on an interface, whatever others say. If another host on the network answers for it, too
-//     (Elsewhere), or it is on no interface, but a load balancer announces it from this node, other live nodes come first that have it
+//     ([Elsewhere]), or it is on no interface, but a load balancer announces it from this node, other live nodes come first that have it
 //     with a higher epoch, or with the same one and a name that sorts later;
 //   - remote: other nodes announce it and are live. If there are several, the highest epoch counts, and
 //     of equal ones the node whose name sorts last. Of several that have the largest epoch there is (MaxEpoch) those count first
@@ -127,7 +125,7 @@
 //
 // # What the package never does
 //
-// It changes no address and no rule, and it waits for nobody. Without the API server, the right to its
+// It changes no address and no rule, and the Directory waits for nobody. Without the API server, the right to its
 // Leases or their namespace, others' addresses are known from direct announcements alone, which is logged; and a
 // process that starts then announces nothing, because it does not know the epochs of its addresses.
 //

@@ -8,9 +8,9 @@
 // were seen, and writes there what it takes and releases. Effects follow a decision, and their results the effects, so an address goes
 // through these stages, with their constants in package holders:
 //
-//	taken      the member has it, and says so to the pool; packets go where they went before (reported, with own.taking)
+//	taken      the member has decided to have it; packets go where they went before (reported, with own.taking)
 //	arrived    it is on an interface, and what belongs to the former holder's connections is passed on: packets leave from here, and all
-//	           nodes are told (arrived)
+//	           nodes are told, then the pool (arrived)
 //	released   the member has it no more; packets still leave from here (reported)
 //	left       packets go to the next holder, from now on (removed) or when a handover is over (handing), and all nodes are told
 //
@@ -18,24 +18,29 @@
 //
 // The link of the node C is cut, which has an egress IP. N is the node that takes it, P one with pods that leave from it.
 //
-//	 1 N   pool       memberlist finds C dead after 240 ms: the queue gets Alive{Now: false}     delegate.NotifyLeave, Runner.Tell
-//	 2 N   pool       the address is vacant, N's turn (Assign), and a claim is published          Member.vacate, claim, probe
-//	 3 N   pool       nobody answers for the address by ARP within 80 ms                          Runner.probe, neighbor.Ask
-//	 4 N   node       a majority is there: it is taken, with the next epoch                       Probed.apply, Member.take, Directory.Take
-//	 5 N   pool       it is put on an interface, and the network is told                          Runner.takeAddresses
-//	 6 N   egress     the book has it here: Arrived. All nodes are told, also by the Lease    poolNode.moved, steerer.apply, tell
-//	 7 N   reconcile  the rules of all pods that may leave from here were in the kernel before    steerer.heldNow, steeringAt (Held)
-//	 8 P   holders    an announcement comes: the book has the address at N                        Announcer.hear, Announced.apply
-//	 9 P   egress     a sync writes the new way                                                   Loop.Run, steerer.sync, reconcile.Reconciler.Sync
-//	10 P   conntrack  each connection is nudged, so that N takes it up with its port              Table.Delete, deleter.nudge
-//	11 N   conntrack  connections that no two ports tell apart are reset                          clashes.expect, Table.EndClashes
-//	12 C   pool       nobody answers it, twice: it releases the address                           Member.look, Looked.apply, Directory.Release
-//	13 C   egress     packets leave from here no more: Left. The address is removed               poolNode.moved, Runner.release
+//	step, node, what                                                                  functions
+//	 1 N  memberlist finds C dead 240 ms after the first probe that fails: Alive       pool: delegate.NotifyLeave, Runner.Tell
+//	 2 N  the address is vacant, it is N's turn, and a claim is published              pool: Member.vacate, Assign, claim, Runner.probe
+//	 3 N  nobody answers for the address by ARP within 80 ms                           pool: neighbor.Ask, Probed.apply
+//	 4 N  a majority is there: the book has it here, with the next epoch               pool: Member.take; holders: Directory.Take
+//	 5 N  it is put on an interface, and the network is told                           pool: Runner.takeAddresses
+//	 6 N  packets leave from here: Arrived. All nodes are told, also by the Lease      egress: poolNode.moved, steerer.apply, steerer.tell
+//	 7 N  the rules of all pods that may leave from here were in the kernel before     egress: steerer.heldNow, steeringAt (Held)
+//	 8 P  an announcement comes: the book has the address at N                         holders: Announcer.hear; egress: steerer.apply
+//	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; egress: steerer.sync; reconcile
+//	10 P  each connection is nudged, so that N takes it up with its port               conntrack: Table.Delete, deleter.nudge
+//	11 N  connections that no two ports tell apart are reset                           egress: clashes.expect; conntrack: Table.EndClashes
+//	12 C  the others are dead for it, and nobody answers, twice: it releases           pool: Member.look, Looked.apply; holders: Directory.Release
+//	13 C  packets leave from here no more: Left. The address is removed                egress: poolNode.moved; pool: Runner.release
 //
 // A drain begins at 2: C is alive and says that it gives the address away, so nobody asks by ARP; N passes on what it does not track
 // (package handover) until C's pods leave by N, too.
 //
 // A [Node] is pure: it has no lock, starts nothing, waits for nobody, and time is passed in. Whoever has one calls it from one goroutine at
-// a time, does what the actions say in the order in which they were returned, and tells the results. Package egress does so, and so does
-// the simulation here: nodes with their kernels, a network between them and an API server, in a time of their own.
+// a time, does what the actions say, and tells the results. [pool.Runner] does so: it releases addresses, then takes others, and tells the
+// members last, or not at all if one could not be taken. So does the simulation here: nodes with their kernels, a network between
+// them and an API server, in a time of their own.
+//
+// The plan is not in it. Which pods are bound does not depend on where addresses are, and costs up to seconds to find out; a failover
+// must not wait for that.
 package node

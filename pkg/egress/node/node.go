@@ -32,7 +32,7 @@ func (n *Node) Member() *pool.Member { return n.member }
 // Event is one of package holders, or of package pool. The latter are for a node that has joined.
 type Event any
 
-// Next takes note of an event. It returns what is to be done about addresses, in this order, and whether answers of the directory have
+// Next takes note of an event. It returns what is to be done about addresses, and whether answers of the directory have
 // changed: packets may take other ways, [Node.Say] may say something else, and the member wants a [pool.Tick]. Of an event of the pool
 // they seldom do: a decision alone changes none.
 func (n *Node) Next(event Event, now time.Time) (actions []pool.Action, changed bool) {

@@ -1,7 +1,8 @@
 // Package placement says which part of the cluster-wide plan is one node's to do.
 //
 // A node needs the bindings of the pods whose packets leave through it: those that run on it, and those
-// whose egress IP it holds, for other nodes steer their packets to it.
+// whose egress IP it holds, for other nodes steer their packets to it. In the pool it needs those of all the pool's egress IPs: it may
+// get one at any moment, and the rules must be there by then.
 //
 // Which pods run here, EndpointSlices tell, and the Node's pod CIDRs:
 //
@@ -11,7 +12,7 @@
 //   - with the scope [Cluster] every endpoint is here, for network plugins whose pods leave through
 //     other nodes.
 //
-// Which pods are steered here, the egress IPs tell that this node holds ([Placement].Held): all endpoints
+// Which pods are steered here, the egress IPs tell that this node holds or may get ([Placement].Held): all endpoints
 // of the claims on them that do not refuse themselves (plan.Claim.Refused), and of a claim on several those for which their nodes chose
 // one of them. A pod may be behind other Services, too, of which an older one binds it to an
 // address that is elsewhere. So at the address of an endpoint that is steered here and may be on

@@ -285,7 +285,7 @@ func (m *Member) take(now time.Time) (actions []Action) {
 		delete(m.claims, ip)
 		delete(m.vacant, ip)
 		m.took[ip] = now
-		passOn := v.why == Drained && m.peers[v.from].state.Handover
+		passOn := v.why.Served() && m.peers[v.from].state.Handover
 		actions = append(actions, Take{Address: ip, Epoch: m.book.Take(ip), From: v.from, Why: v.why, PassOn: passOn, Since: v.since, Until: until})
 	}
 	return actions

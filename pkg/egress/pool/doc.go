@@ -1,4 +1,5 @@
-// Package pool puts egress IPs on the nodes of a pool, and moves them when a node fails or is drained.
+// Package pool puts egress IPs on the nodes of a pool, and moves them when a node fails or is drained. What happens in a failover, step by
+// step and on all nodes, is in package node.
 //
 //	events ──► Member.Next ──► actions
 //
@@ -14,8 +15,9 @@
 //
 // Each member knows the state of each other one: its addresses with their epochs, what it is about to take,
 // and its subnets. From that all of them conclude the same ([Assign]): an address that no node has goes to
-// the live member with the fewest addresses; of several, to the winner of rendezvous hashing. Members without
-// an interface whose subnet contains the address, or whose link is down, or that are drained, are passed over.
+// a live member in whose zone, and on which, there are the fewest other addresses of the same Services; of several, to one with the fewest
+// addresses, and then to the winner of rendezvous hashing. Members that cannot hold it, or are not to, are passed over: each [Objection]
+// says why.
 // Nothing moves away from a member that can hold it: one that returns, or is new, gets addresses that are
 // new, or of members that fail later.
 //
@@ -100,6 +102,6 @@
 // has, and can neither be drained nor take anything.
 //
 // The files assign.go, claims.go, event.go, guard.go, member.go, peers.go, seal.go, state.go and view.go are pure: they import the standard
-// library and the book, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and
+// library, the book and package rendezvous, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the others, their votes and
 // their states; claims.go how addresses are taken; view.go what is seen on the network.
 package pool

@@ -44,11 +44,7 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 		return // the state says that this node has them; TakeFailed leads to the next one
 	}
 	for _, p := range publish { // the previous holder of an address removes it when it hears this
-		r.mu.Lock()
-		if r.members != nil {
-			r.members.publish(p.State)
-		}
-		r.mu.Unlock()
+		r.publish(p.State)
 	}
 }
 

@@ -151,8 +151,7 @@ func (Renew) action()      {}
 func (Announce) action()   {}
 func (Publish) action()    {}
 
-// Reason is why an address is taken or released. It is a label of metrics, and decides how: see its methods. For a new one, whoever
-// returns another one now has to choose.
+// Reason is why an address is taken or released: a label of metrics, and what reasons has about it.
 type Reason string
 
 // The reasons to take.
@@ -173,27 +172,31 @@ const (
 	Gone        Reason = "gone"
 )
 
-var because = map[Reason]string{
-	Unheld:      "no node had it",
-	Dead:        "its node gave no sign of life and does not answer",
-	Drained:     "its node is drained, or not in the pool any more",
-	Detached:    "its node cannot hold it any more",
-	HandedOver:  "another node has taken it over",
-	TakenOver:   "another node took it over while this one was out of reach",
-	Unwanted:    "no granted Service has it any more",
-	CutOff:      "this node reaches no other node of the pool",
-	AnsweredFor: "another host answers for it",
-	Gone:        "it was removed from the interface",
+// reasons is what each of them means.
+var reasons = map[Reason]struct {
+	because           string
+	givenAway, served bool
+}{
+	Unheld:      {because: "no node had it"},
+	Dead:        {because: "its node gave no sign of life and does not answer"},
+	Drained:     {because: "its node is drained, or not in the pool any more", givenAway: true, served: true},
+	Detached:    {because: "its node cannot hold it any more", givenAway: true},
+	HandedOver:  {because: "another node has taken it over", served: true},
+	TakenOver:   {because: "another node took it over while this one was out of reach"},
+	Unwanted:    {because: "no granted Service has it any more"},
+	CutOff:      {because: "this node reaches no other node of the pool"},
+	AnsweredFor: {because: "another host answers for it"},
+	Gone:        {because: "it was removed from the interface"},
 }
 
 // Reasons are all of them, in no order.
-func Reasons() iter.Seq[Reason] { return maps.Keys(because) }
+func Reasons() iter.Seq[Reason] { return maps.Keys(reasons) }
 
 // Because is what people are told after "because".
-func (r Reason) Because() string { return because[r] }
+func (r Reason) Because() string { return reasons[r].because }
 
 // GivenAway tells whether a live node gives the address away, so that nobody asks whether a host has it: that node would answer.
-func (r Reason) GivenAway() bool { return r == Drained || r == Detached }
+func (r Reason) GivenAway() bool { return reasons[r].givenAway }
 
 // Served tells whether that node could have kept it, and serves it until another one has it.
-func (r Reason) Served() bool { return r == Drained || r == HandedOver }
+func (r Reason) Served() bool { return reasons[r].served }

@@ -59,7 +59,7 @@ func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links)
 		}
 		for _, ip := range addresses {
 			if mac, answered := answers[ip]; answered {
-				logger.Info("Removed an egress IP", "address", ip, "because", because[AnsweredFor], "mac", mac)
+				logger.Info("Removed an egress IP", "address", ip, "because", AnsweredFor.Because(), "mac", mac)
 				errs = append(errs, k.remove(ip, index))
 			} else if ctx.Err() == nil {
 				errs = append(errs, k.put(ip, index))

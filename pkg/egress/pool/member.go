@@ -94,7 +94,7 @@ func NewMember(book *holders.Directory, run uint64, handover bool) *Member {
 	}
 }
 
-// Next takes note of an event, and returns what to do, in this order.
+// Next takes note of an event, and returns what to do.
 func (m *Member) Next(event Event, now time.Time) []Action {
 	if m.began.IsZero() {
 		m.began, m.renewed, m.view.inspected = now, now.Add(-renewal), now

@@ -381,7 +381,6 @@ func TestMember_RenewsAgainAfterAFailure(t *testing.T) {
 	t.Errorf("renews nothing %v after a failure", renewAgain)
 }
 
-// TestMember_PassesPacketsOn to a drained member that says that it serves its connections for a moment, and drops the rest.
 // TestMember_StrangerGivesNothingAway: a live node that never was in the pool, and says that it has an address and any epoch, does not
 // keep this member from asking whether the member that has it answers, although its process is dead. One that has left the pool
 // gives its addresses away, as a member that has never seen it there has to believe of addresses that no other one has.
@@ -413,6 +412,7 @@ func TestMember_StrangerGivesNothingAway(t *testing.T) {
 	}
 }
 
+// TestMember_PassesPacketsOn to a drained member that says that it serves its connections for a moment, and drops the rest.
 func TestMember_PassesPacketsOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(b *State)

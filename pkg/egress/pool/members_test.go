@@ -46,7 +46,7 @@ func newTestMembersOf(t *testing.T, name string, keys func() holders.Keys) testM
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.close() })
-	m.setNodes(nodesOnLoopback, []string{"a", "b"})
+	m.setNodes(1, nodesOnLoopback, []string{"a", "b"})
 	return testMembers{m, events}
 }
 
@@ -207,7 +207,7 @@ func TestRunner_SpeaksAtItsNewAddress(t *testing.T) {
 	defer cancel()
 	for _, address := range []string{"127.0.10.1", "127.0.10.3"} {
 		nodes := map[string]netip.Addr{"a": netip.MustParseAddr(address), "b": nodesOnLoopback["b"]}
-		b.setNodes(nodes, []string{"a", "b"})
+		b.setNodes(b.number+1, nodes, []string{"a", "b"})
 		r.SetNodes(nodes, []string{"a", "b"}, nil)
 		b.awaitAlive(t, "a", true)
 		for found := false; !found; {

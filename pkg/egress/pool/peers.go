@@ -162,8 +162,6 @@ func (e Alive) apply(m *Member, now time.Time) []Action {
 	return m.publish(true)
 }
 
-// A member that has an address of this one with a lower epoch has not heard of it, and neither have hosts
-// that it has told.
 func (e Heard) apply(m *Member, now time.Time) []Action {
 	p := m.peer(e.State.Name)
 	known := !p.heard.IsZero()
@@ -199,7 +197,8 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 }
 
 // contest tells the others, and the network, which addresses of this member others have with a lower epoch, or had when their
-// processes died: of each other one every so often at most, for one may say so thousands of times a second.
+// processes died: they have not heard of this one, and neither have hosts that they have told. It does so of each other one every so
+// often at most, for one may say so thousands of times a second.
 func (m *Member) contest(now time.Time) []Action {
 	contested := map[netip.Addr]bool{}
 	for name, p := range m.peers {

@@ -33,7 +33,7 @@ type Config struct {
 	Networks []netip.Prefix
 	// Ignored is the name of an interface that has no neighbours.
 	Ignored string
-	// Wake is sent when others have written in the member's book; nil for never.
+	// Wake is sent when others have written in the member's book, or the member may have something to do; nil for never.
 	Wake wake.Signal
 	// Moved is told of each address that was taken or released: before it is removed, and before one is announced to the
 	// network whose former holder still serves it. It writes in the book that one has [holders.Arrived] or [holders.Left]. It must
@@ -102,7 +102,8 @@ type Runner struct {
 	queue []Event
 	// due is when the oldest event came that the goroutine of Run has not dealt with; zero if there is none.
 	due time.Time
-	// nodes and pool are what the members are told when they are there.
+	// nodes and pool are what the members are told, those of the call of SetNodes with this number. members is nil as long as there are none.
+	number  int
 	nodes   map[string]netip.Addr
 	pool    []string
 	members *members
@@ -238,16 +239,35 @@ func (r *Runner) isDue() {
 // be changed.
 func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string, zones map[string]string) {
 	r.mu.Lock()
+	r.number++
 	r.nodes, r.pool = nodes, pool
 	if self := nodes[r.config.NodeName]; self.IsValid() && self != r.address {
 		r.address = self
 		r.readdressed.Send()
 	}
-	if r.members != nil {
-		r.members.setNodes(nodes, pool)
-	}
 	r.mu.Unlock()
+	r.tellMembers()
 	r.Tell(Pool{pool, zones})
+}
+
+// tellMembers tells the members, if there are any, which nodes there are.
+func (r *Runner) tellMembers() {
+	r.mu.Lock()
+	members, number, nodes, pool := r.members, r.number, r.nodes, r.pool
+	r.mu.Unlock()
+	if members != nil {
+		members.setNodes(number, nodes, pool)
+	}
+}
+
+// publish tells the members, if there are any, this one's state.
+func (r *Runner) publish(s State) {
+	r.mu.Lock()
+	members := r.members
+	r.mu.Unlock()
+	if members != nil {
+		members.publish(s)
+	}
 }
 
 // Status may be called at any time. What it returns must not be changed.
@@ -485,9 +505,9 @@ func (r *Runner) join(logger klog.Logger) (*members, error) {
 		return nil, err
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.members = members
-	members.setNodes(r.nodes, r.pool)
+	r.mu.Unlock()
+	r.tellMembers()
 	return members, nil
 }
 

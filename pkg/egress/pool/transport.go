@@ -263,16 +263,16 @@ func (t *transport) isNew(from netip.Addr, s session, number uint64) bool {
 }
 
 // forget forgets nodes that are none of the cluster any more.
-func (t *transport) forget() {
+func (t *transport) forget(nodes map[netip.Addr]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for at := range t.heard {
-		if _, known := t.nodeAt(at); !known {
+		if nodes[at] == "" {
 			delete(t.heard, at)
 		}
 	}
 	for at := range t.strange {
-		if _, known := t.nodeAt(at); !known {
+		if nodes[at] == "" {
 			delete(t.strange, at)
 		}
 	}
