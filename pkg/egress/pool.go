@@ -444,12 +444,12 @@ func (p *poolNode) moved(moves []pool.Move) {
 		p.steerer.apply(holders.Left{Addresses: released})
 	}
 	p.awaitRules(abrupt, ruleTime)
-	p.tell(moves)
+	p.account(moves)
 }
 
-// tell tells people of moves: the log of each, and one Event of all that were taken from the same node for the same
+// account counts moves and tells people of them: the log of each, and one Event of all that were taken from the same node for the same
 // reason.
-func (p *poolNode) tell(moves []pool.Move) {
+func (p *poolNode) account(moves []pool.Move) {
 	type origin struct {
 		from string
 		why  pool.Reason

@@ -239,7 +239,7 @@ func TestPoolNode_OneEventForMoves(t *testing.T) {
 	moves = append(moves, pool.Move{Address: ip, Taken: true, Epoch: 2, Why: pool.Unheld})
 	var notes []string
 	p.event = func(_ plan.Reason, note string) { notes = append(notes, note) }
-	p.tell(moves)
+	p.account(moves)
 	slices.Sort(notes)
 	if len(notes) != 2 || !strings.Contains(notes[1], "because no node had it: 203.0.113.200") ||
 		!strings.Contains(notes[0], "from node-b") || !strings.Contains(notes[0], "203.0.113.1, 203.0.113.2, ") || !strings.HasSuffix(notes[0], "203.0.113.20 and 179 more") {

@@ -203,8 +203,8 @@ func (d *Directory) Holder(ip netip.Addr, now time.Time) Holding {
 	return Holding{State: Unclaimed}
 }
 
-// Elsewhere returns the highest epoch with which another live node has an address; 0 if none has it.
-func (d *Directory) Elsewhere(ip netip.Addr, now time.Time) (epoch uint64) {
+// EpochElsewhere returns the highest epoch with which another live node has an address; 0 if none has it.
+func (d *Directory) EpochElsewhere(ip netip.Addr, now time.Time) (epoch uint64) {
 	d.advance(now)
 	if a := d.addresses[ip]; a != nil {
 		for name := range a.announcers {

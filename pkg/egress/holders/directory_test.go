@@ -207,7 +207,7 @@ func TestDirectory_Conflicts(t *testing.T) {
 		t.Errorf("node-a still has it (-want +got):\n%s", diff)
 	}
 	apply(d, timed{3, LeasesKnown{}}, timed{3, OwnAddresses{Addresses: ips[:1]}})
-	if own, others := d.Own()[ip], d.Elsewhere(ip, at(3)); own != 8 || others != 7 || d.Elsewhere(ips[1], at(3)) != 0 {
+	if own, others := d.Own()[ip], d.EpochElsewhere(ip, at(3)); own != 8 || others != 7 || d.EpochElsewhere(ips[1], at(3)) != 0 {
 		t.Errorf("its own epoch is %d, the highest of others %d; want 8, 7, and 0 for an address that nobody has", own, others)
 	}
 	if got := d.Conflicts(at(4)); got != nil {

@@ -77,7 +77,7 @@ func (d *Directory) Want(addresses map[netip.Addr]bool) {
 	for ip := range addresses {
 		if _, known := d.seen[ip]; !known {
 			s := seenEpoch{epoch: d.highest(ip)}
-			if s.epoch > 0 && d.Elsewhere(ip, d.now) == s.epoch {
+			if s.epoch > 0 && d.EpochElsewhere(ip, d.now) == s.epoch {
 				s.leased = d.now
 			}
 			d.seen[ip] = s
@@ -98,7 +98,7 @@ func (d *Directory) see(ip netip.Addr, epoch uint64, leased time.Time) {
 // Leased returns the epoch of an address that another live node announces, higher than any that was seen before, and since when. It is
 // zero if it has been seen elsewhere first, or no live node announces it any more.
 func (d *Directory) Leased(ip netip.Addr, now time.Time) (epoch uint64, since time.Time) {
-	if s := d.seen[ip]; !s.leased.IsZero() && d.Elsewhere(ip, now) >= s.epoch {
+	if s := d.seen[ip]; !s.leased.IsZero() && d.EpochElsewhere(ip, now) >= s.epoch {
 		return s.epoch, s.leased
 	}
 	return 0, time.Time{}

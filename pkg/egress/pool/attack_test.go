@@ -306,7 +306,7 @@ func TestAttack_StatesDoNotQueue(t *testing.T) {
 	}
 	r.Tell(Heard{State{Name: "b", Run: 1, Version: last - 1}}) // overtaken
 	r.Tell(Alive{"b", false})
-	queue := r.take()
+	queue := r.dequeue()
 	if len(queue) != 5 || queue[0] != (Alive{"b", true}) || queue[4] != (Alive{"b", false}) {
 		t.Fatalf("%d events wait, want 5", len(queue))
 	}
@@ -335,7 +335,7 @@ func TestAttack_ContestsAreFew(t *testing.T) {
 	m.Next(Networks{[]Network{subnet}}, moment(0))
 	announced := map[netip.Addr]int{}
 	process := func(at time.Time) {
-		for _, e := range append(r.take(), Tick{}) {
+		for _, e := range append(r.dequeue(), Tick{}) {
 			for _, a := range m.Next(e, at) {
 				if a, is := a.(Announce); is {
 					for _, ip := range a.Addresses {

@@ -212,7 +212,7 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 			failed = append(failed, t.Address)
 			continue
 		}
-		delete(r.leaving, t.Address)
+		delete(r.removing, t.Address)
 		if t.Why.Served() {
 			served = append(served, t.Address)
 		} else {
@@ -260,7 +260,7 @@ func (r *Runner) release(logger klog.Logger, releases []Release) {
 	var moves []Move
 	for _, a := range releases {
 		moves = append(moves, Move{Address: a.Address, Other: a.To, Why: a.Why, GoOn: a.GoOn, At: time.Now()})
-		r.leaving[a.Address] = true
+		r.removing[a.Address] = true
 	}
 	r.moved(moves)
 	r.again = time.Time{}
@@ -269,26 +269,26 @@ func (r *Runner) release(logger klog.Logger, releases []Release) {
 
 // remove removes the addresses that were released, also those that could not be removed before.
 func (r *Runner) remove(logger klog.Logger) {
-	if len(r.leaving) == 0 || time.Now().Before(r.again) {
+	if len(r.removing) == 0 || time.Now().Before(r.again) {
 		return
 	}
 	l, err := r.kernel.read()
 	if err == nil {
-		for _, ip := range sorted(r.leaving) {
+		for _, ip := range sorted(r.removing) {
 			if index, there := l.ours[ip]; there {
 				if failed := r.kernel.remove(ip, index); failed != nil {
 					err = failed
 					continue
 				}
 			}
-			delete(r.leaving, ip)
+			delete(r.removing, ip)
 		}
 	}
 	if err == nil {
 		return
 	}
 	if r.again.IsZero() {
-		logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.leaving))
+		logger.Error(err, "Cannot remove egress IPs that this node must not have any more; will retry, further failures are not logged", "addresses", sorted(r.removing))
 	}
 	r.again = time.Now().Add(removeAgain)
 }

@@ -73,7 +73,7 @@ func (r *Runner) doNow(actions ...Action) { r.do(context.Background(), klog.Back
 
 // failed are the addresses that the member is told could not be taken.
 func (r *Runner) failed() (list []netip.Addr) {
-	for _, e := range r.take() {
+	for _, e := range r.dequeue() {
 		if e, is := e.(TakeFailed); is {
 			list = append(list, slices.Concat(e.Addresses, e.Late)...)
 		}
@@ -223,11 +223,11 @@ func TestRunner_SaysSinceWhenItHangs(t *testing.T) {
 	due(false, "at first")
 	r.Tell(Tick{})
 	due(true, "an event waits")
-	r.take()
+	r.dequeue()
 	due(true, "it is being dealt with")
 	r.done()
 	due(false, "it is dealt with")
-	r.take()
+	r.dequeue()
 	due(true, "only time has passed")
 	r.Tell(Tick{})
 	r.done()

@@ -176,7 +176,7 @@ func (m *Member) giveWay(now time.Time) (actions []Action) {
 			actions = append(actions, m.release(ip, Unwanted, ""))
 		case rival != "" && m.outranked(ip, rival):
 			actions = append(actions, m.giveTo(ip, rival))
-		case held[ip] > 0 && m.book.Elsewhere(ip, now) > held[ip] && (cutOff || m.objection(m.name, ip) == ""):
+		case held[ip] > 0 && m.book.EpochElsewhere(ip, now) > held[ip] && (cutOff || m.objection(m.name, ip) == ""):
 			actions = append(actions, m.release(ip, TakenOver, ""))
 		}
 	}

@@ -119,9 +119,9 @@ type Runner struct {
 
 	// What follows is for the goroutine of Run.
 	member Decider
-	// leaving are the released addresses that the kernel may still have. again is when to remove them again.
-	leaving map[netip.Addr]bool
-	again   time.Time
+	// removing are the released addresses that the kernel may still have. again is when to remove them again.
+	removing map[netip.Addr]bool
+	again    time.Time
 	// repeats are the announcements that are due.
 	repeats  []repeat
 	announce time.Time
@@ -174,7 +174,7 @@ func NewRunner(c Config, member Decider) *Runner {
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
 		wake:   c.Wake, readdressed: wake.New(),
 		member: member,
-		last:   map[netip.Addr]Move{}, leaving: map[netip.Addr]bool{},
+		last:   map[netip.Addr]Move{}, removing: map[netip.Addr]bool{},
 	}
 }
 
@@ -294,7 +294,7 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-r.wake:
 		case <-timer.C:
 		}
-		for _, e := range append(r.take(), Tick{}) {
+		for _, e := range append(r.dequeue(), Tick{}) {
 			r.do(ctx, logger, r.member.Next(r.asItIs(e), time.Now()))
 		}
 		r.remove(logger)
@@ -305,8 +305,8 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// take takes what is in the queue.
-func (r *Runner) take() []Event {
+// dequeue takes what is in the queue.
+func (r *Runner) dequeue() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.isDue() // maybe only because time has passed
@@ -315,7 +315,7 @@ func (r *Runner) take() []Event {
 	return queue
 }
 
-// done notes that all that take has returned is dealt with.
+// done notes that all that dequeue has returned is dealt with.
 func (r *Runner) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -347,7 +347,7 @@ func (r *Runner) pause() time.Duration {
 			at = due.at
 		}
 	}
-	if len(r.leaving) > 0 && r.again.Before(at) {
+	if len(r.removing) > 0 && r.again.Before(at) {
 		at = r.again
 	}
 	return max(time.Until(at), 0)
@@ -449,7 +449,7 @@ func (r *Runner) speak(ctx context.Context) {
 		again = nil
 		r.Tell(joined{})
 		r.stay(ctx, logger)
-		r.leave(logger, members)
+		r.endMembers(logger, members)
 	}
 }
 
@@ -511,8 +511,8 @@ func (r *Runner) join(logger klog.Logger) (*members, error) {
 	return members, nil
 }
 
-// leave ends that.
-func (r *Runner) leave(logger klog.Logger, members *members) {
+// endMembers ends that.
+func (r *Runner) endMembers(logger klog.Logger, members *members) {
 	r.mu.Lock()
 	r.members = nil
 	r.mu.Unlock()
