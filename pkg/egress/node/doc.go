@@ -41,6 +41,6 @@
 // members last, or not at all if one could not be taken. So does the simulation here: nodes with their kernels, a network between
 // them and an API server, in a time of their own.
 //
-// The plan is not in it. Which pods are bound does not depend on where addresses are, and costs up to seconds to find out; a failover
-// must not wait for that.
+// The plan is not in it: to find out which pods are bound may take seconds, and no failover waits for that. Package placement has the
+// rules of all pods whose egress IP may come here be in the kernel before.
 package node
