@@ -250,7 +250,7 @@ func (e Probed) apply(m *Member, now time.Time) []Action {
 		c.asking = false
 		switch old := now.Sub(e.At) > validity; {
 		case slices.Contains(e.Failed, ip):
-			m.failed[ip] = now.Add(failure)
+			m.failed[ip] = now.Add(passedOver)
 		case old:
 			c.again = now
 		case slices.Contains(e.Cut, ip):
@@ -296,7 +296,7 @@ func (e TakeFailed) apply(m *Member, now time.Time) []Action {
 		m.drop(ip)
 	}
 	for _, ip := range e.Addresses {
-		m.failed[ip] = now.Add(failure)
+		m.failed[ip] = now.Add(passedOver)
 	}
 	return nil
 }

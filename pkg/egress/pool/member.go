@@ -33,8 +33,8 @@ const (
 	activity = 2 * time.Second
 	// contestAgain is how often another member is told, and the network, that it does not have an address of this one.
 	contestAgain = 50 * time.Millisecond
-	// failure is how long a member is passed over that could not take an address.
-	failure = 10 * time.Second
+	// passedOver is how long a member is not given an address that it could not take.
+	passedOver = 10 * time.Second
 	// freshness is how long before a member is found alive its state may have come, and how long it is waited
 	// for afterwards.
 	freshness = time.Second

@@ -522,7 +522,7 @@ func TestMember_FailedTakeIsForOthers(t *testing.T) {
 	if got := m.Objections(ip)["a"]; got != Failed {
 		t.Errorf("the objection is %q, want %q", got, Failed)
 	}
-	m.Next(Tick{}, moment(failure))
+	m.Next(Tick{}, moment(passedOver))
 	if got := m.Objections(ip)["a"]; got != "" {
 		t.Errorf("later the objection is %q, want none", got)
 	}

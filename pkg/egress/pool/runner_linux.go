@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
 	"github.com/openshift/origin-node/pkg/wake"
 )
@@ -112,7 +113,7 @@ type Runner struct {
 	readdressed wake.Signal
 	// status is what Status returns, absence what Absence does.
 	status  Status
-	absence error
+	absence failure.Streak
 
 	// running has the goroutines that Run waits for.
 	running sync.WaitGroup
@@ -355,15 +356,15 @@ func (r *Runner) pause() time.Duration {
 
 // findAddresses tells the member what the kernel has, once it can be read.
 func (r *Runner) findAddresses(ctx context.Context) {
-	for complained := false; ctx.Err() == nil; {
+	var failed failure.Streak
+	for ctx.Err() == nil {
 		l, err := r.kernel.read()
 		if err == nil {
 			r.Tell(Networks{l.networks()})
 			r.Tell(Found{sorted(l.ours)})
 			return
 		}
-		if !complained {
-			complained = true
+		if failed.Turns(err) {
 			klog.FromContext(ctx).Error(err, "Cannot read this node's interfaces, so it takes no egress IPs; will retry, further failures are not logged")
 		}
 		r.done() // it waits, and does not hang
@@ -403,16 +404,15 @@ func (r *Runner) watchKernel(ctx context.Context) {
 func (r *Runner) Absence() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.absence
+	return r.absence.Err()
 }
 
 // setAbsence notes it, and tells it when it changes.
 func (r *Runner) setAbsence(logger klog.Logger, err error) {
 	r.mu.Lock()
-	before := r.absence
-	r.absence = err
+	isNew := r.absence.Changes(err)
 	r.mu.Unlock()
-	if fmt.Sprint(err) == fmt.Sprint(before) {
+	if !isNew {
 		return
 	}
 	if err != nil {

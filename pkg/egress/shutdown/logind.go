@@ -9,6 +9,8 @@ import (
 
 	"github.com/godbus/dbus/v5"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/failure"
 )
 
 const (
@@ -28,13 +30,13 @@ const (
 // shutdown that does not take place after all is told to cancelled. Delay returns when ctx ends. Failures are logged and
 // tried again.
 func Delay(ctx context.Context, prepare func(context.Context), cancelled func()) {
-	for complained := false; ctx.Err() == nil; {
+	var failed failure.Streak
+	for ctx.Err() == nil {
 		err := delay(ctx, prepare, cancelled)
 		if ctx.Err() != nil {
 			return
 		}
-		if !complained {
-			complained = true
+		if failed.Turns(err) {
 			klog.FromContext(ctx).Info("Cannot have a shutdown of this system wait until egress IPs are on other nodes; will retry, further failures are not logged. "+
 				"Without systemd-logind, 'openshift egress drain' before a shutdown does it", "err", err)
 		}

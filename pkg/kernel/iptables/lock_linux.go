@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"k8s.io/klog/v2"
 )
@@ -15,7 +16,8 @@ import (
 func AwaitLock(ctx context.Context) (usable []kernel.Family, err error) {
 	logger := klog.FromContext(ctx)
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		for complained := false; ; {
+		var waits failure.Streak
+		for {
 			_, err := run(ctx, nil, commandsFor(family, "").version, "-w", lockWait, "-t", "nat", "-S", "POSTROUTING")
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
@@ -26,9 +28,8 @@ func AwaitLock(ctx context.Context) (usable []kernel.Family, err error) {
 			if err == nil || !strings.Contains(err.Error(), "xtables lock") {
 				break // if it cannot be used, kube-proxy says so
 			}
-			if !complained {
+			if waits.Turns(err) {
 				logger.Error(err, "Another process holds the iptables lock; waiting for it, further waits are not logged")
-				complained = true
 			}
 		}
 	}
