@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,6 +108,20 @@ func Split(err error) []*Error {
 		return []*Error{one}
 	}
 	return nil
+}
+
+// yamlMessage matches how both YAML libraries word an error; they have no typed errors.
+var yamlMessage = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
+
+// OfYAML returns what an error of a YAML library says is wrong, without what the library puts before it, and the line that it
+// names: 0 for none. For some errors that line is another one than the wrong one.
+func OfYAML(err error) (text string, line int) {
+	match := yamlMessage.FindStringSubmatch(err.Error())
+	if match == nil {
+		return err.Error(), 0
+	}
+	line, _ = strconv.Atoi(match[1]) // 0 if there is none
+	return strings.TrimSpace(match[2]), line
 }
 
 // printable returns s as it is, or quoted where it would garble a terminal.

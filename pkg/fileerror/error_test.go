@@ -26,3 +26,20 @@ func TestJoin_OrderedAndCut(t *testing.T) {
 		t.Errorf("%d lines, the last is %q, expected %q", len(lines), lines[len(lines)-1], want)
 	}
 }
+
+// TestOfYAML_BothLibraries: what is wrong and the line, as far as the message has them.
+func TestOfYAML_BothLibraries(t *testing.T) {
+	for message, want := range map[string]struct {
+		text string
+		line int
+	}{
+		"yaml: line 3: did not find expected key":                                                 {"did not find expected key", 3},
+		"yaml: unknown anchor 'a' referenced":                                                     {"unknown anchor 'a' referenced", 0},
+		"error converting YAML to JSON: yaml: unmarshal errors:\n  line 2: key \"a\" already set": {`key "a" already set`, 2},
+		"the parser failed": {"the parser failed", 0},
+	} {
+		if text, line := OfYAML(errors.New(message)); text != want.text || line != want.line {
+			t.Errorf("%q: got %q, line %d", message, text, line)
+		}
+	}
+}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -15,6 +13,8 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/openshift/origin-node/pkg/fileerror"
 )
 
 // A document is one YAML document or one JSON value of a file. Its text is
@@ -191,10 +191,6 @@ func parseNodes(text []byte) (*yamlv3.Node, error) {
 	return &root, nil
 }
 
-// yamlErrorLine matches how both YAML libraries tell the line; they have no
-// typed errors.
-var yamlErrorLine = regexp.MustCompile(`(?s)^(?:error converting YAML to JSON: )?yaml: (?:unmarshal errors:\s*)?(?:line (\d+): )?(.*)$`)
-
 // syntaxError places an error of a YAML library in the file.
 func (d *document) syntaxError(err error) *Error {
 	// The nodes know lines better than the converter's message does.
@@ -203,16 +199,10 @@ func (d *document) syntaxError(err error) *Error {
 	} else if duplicate, first := duplicateKey(d.tree()); duplicate != nil {
 		return d.errorf(d.at(duplicate), "field %q is written twice, first on line %d", duplicate.Value, d.at(first))
 	}
-	line, text := d.start, err.Error()
-	if match := yamlErrorLine.FindStringSubmatch(text); match != nil {
-		text = strings.TrimSpace(match[2])
-		if n, convErr := strconv.Atoi(match[1]); convErr == nil {
-			if strings.HasPrefix(text, "did not find expected") {
-				n++ // the library counts the lines of its parser's errors from 0
-			}
-			last := 1 + bytes.Count(d.text, []byte("\n"))
-			line = d.start + min(max(n, 1), last) - 1
-		}
+	text, line := fileerror.OfYAML(err)
+	if strings.HasPrefix(text, "did not find expected") {
+		line++ // the library counts the lines of its parser's errors from 0
 	}
-	return d.errorf(line, "not YAML: %s", text)
+	last := 1 + bytes.Count(d.text, []byte("\n"))
+	return d.errorf(d.start+min(max(line, 1), last)-1, "not YAML: %s", text)
 }

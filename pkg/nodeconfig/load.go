@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"sort"
 	"unicode/utf8"
@@ -153,8 +152,6 @@ func emptyError(data []byte) *Error {
 	return &Error{Line: 1, Err: fmt.Errorf("the file has no content; expected a %s", kind)}
 }
 
-var yamlPrefix = regexp.MustCompile(`^yaml: (line \d+: )?`)
-
 // parseYAML returns the documents in data, at most two: more than one is wrong
 // anyway. It turns a panic of the parser into an error, because yaml.v3 panics
 // on comments in some unusual places ("please report").
@@ -171,7 +168,8 @@ func parseYAML(data []byte) (docs []*yaml.Node, err error) {
 		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
-			return nil, errors.New(yamlPrefix.ReplaceAllString(err.Error(), ""))
+			text, _ := fileerror.OfYAML(err)
+			return nil, errors.New(text)
 		}
 		docs = append(docs, doc)
 	}
