@@ -93,7 +93,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	for _, message := range e.steerer.marked {
 		faults = append(faults, fault{marked, message})
 	}
-	add(unannounced, "this node does not announce its egress IPs directly, or is not believed, so other nodes learn of changes from its Lease alone: %v", e.steerer.unannounced)
+	add(unannounced, "this node does not announce its egress IPs directly, or the other nodes reject what it announces, so other nodes learn of changes from its Lease alone: %v", e.steerer.unannounced)
 	add(unheard, "this node does not hear which nodes have which egress IPs: %v", e.steerer.failing[holders.Reading])
 	add(unsaid, "other nodes do not hear which egress IPs this node has: %v", e.steerer.failing[holders.Writing])
 	return faults

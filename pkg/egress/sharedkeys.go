@@ -93,7 +93,7 @@ func (e *Extension) keyFaults() []fault {
 	case e.steerer == nil || err == nil:
 		return nil
 	case missing:
-		return []fault{{keyless, fmt.Sprintf("this node has no key by which the other nodes know it, so it neither announces nor believes anything directly, has no part in the pool, and learns from the Leases alone where egress IPs are: %v", err)}}
+		return []fault{{keyless, fmt.Sprintf("this node has no key by which the other nodes know it, so it neither sends nor accepts direct announcements, has no part in the pool, and learns from the Leases alone where egress IPs are: %v", err)}}
 	default:
 		return []fault{{rekeying, fmt.Sprintf("this node has keys, but something is wrong with how they are shared or kept: %v", err)}}
 	}

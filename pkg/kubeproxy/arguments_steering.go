@@ -222,14 +222,14 @@ func (p *Proxy) withoutBlocks(ctx context.Context, err error) {
 	p.extension.PortBlocks, p.extension.Ways.Kernel.PortBlocks = 0, false
 }
 
-// warnOfOthers logs what of others may keep packets from being steered. 'openshift egress verify' says it again.
+// warnOfOthers logs other software's rules and settings that may keep packets from being steered. 'openshift egress verify' says it again.
 func (p *Proxy) warnOfOthers(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	config := p.extension.Ways.Kernel
 	for _, config.Family = range steeredFamilies() {
 		warnings, err := steering.Warnings(ctx, config, p.extension.ClusterCIDRs)
 		if err != nil {
-			logger.Error(err, "Cannot look for what others have in the way of steered packets", "ipFamily", config.Family)
+			logger.Error(err, "Cannot look for rules and settings of other software that stop steered packets", "ipFamily", config.Family)
 		}
 		for _, warning := range warnings {
 			logger.Error(nil, "Packets that need another node may be dropped", "ipFamily", config.Family, "reason", warning)

@@ -229,7 +229,7 @@ func (a *Attacher) listFails(err error) {
 func watchFolder(logger klog.Logger, folder string) (events func() <-chan fsnotify.Event, end func()) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		logger.Error(err, "The list of CNI plugins cannot be watched, so it is looked at now and then", "period", listPeriod)
+		logger.Error(err, "The list of CNI plugins cannot be watched, so it is read now and then", "period", listPeriod)
 		return func() <-chan fsnotify.Event { return nil }, func() {}
 	}
 	return func() <-chan fsnotify.Event {

@@ -117,7 +117,7 @@ func (s *State) loadRegistrations() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.registered.load(s.Config.KeptNodes); err != nil {
-		return fmt.Errorf("reading with which addresses Nodes registered, so that what they tell now counts as that: %w", err)
+		return fmt.Errorf("read the addresses with which Nodes registered; those that they report now count instead: %w", err)
 	}
 	return nil
 }

@@ -230,7 +230,7 @@ func (w *Watcher) keepRegistrations() {
 			continue // those that nobody has seen may still come
 		}
 		if err := w.State.saveRegistrations(); failed.Changes(err) && err != nil {
-			w.logger.Error(err, "Cannot keep with which addresses Nodes registered, so the next process believes what they tell then; will retry, further failures are not logged", "file", w.State.Config.KeptNodes)
+			w.logger.Error(err, "Cannot save the addresses with which Nodes registered, so the next process trusts those that Nodes report then; will retry, further failures are not logged", "file", w.State.Config.KeptNodes)
 		}
 	}
 }

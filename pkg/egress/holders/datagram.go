@@ -79,7 +79,7 @@ const (
 var errUnreadable = errors.New("no announcement, or one of another version")
 
 // errTooLong is why a statement is not announced.
-var errTooLong = fmt.Errorf("they do not fit into %d datagrams of %d bytes, the most that a node believes", mostParts, largestDatagram)
+var errTooLong = fmt.Errorf("they do not fit into %d datagrams of %d bytes, the most that a node accepts", mostParts, largestDatagram)
 
 // encode returns the datagram as it is sent. There must be a key.
 func (d datagram) encode(keys Keys) []byte {

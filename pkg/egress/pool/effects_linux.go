@@ -208,7 +208,7 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 			late = append(late, t.Address)
 			continue
 		case err != nil:
-			logger.Error(err, "Cannot take an egress IP; another node is to take it", "address", t.Address)
+			logger.Error(err, "Cannot take an egress IP; another node should take it", "address", t.Address)
 			failed = append(failed, t.Address)
 			continue
 		}

@@ -189,7 +189,7 @@ func (g *guard) answers(question asked, last bool, now time.Time) error {
 		delete(g.asked, question)
 	}
 	if !was || now.Sub(at) > askedTime {
-		return errors.New("it answers what nobody has asked")
+		return errors.New("it answers a question that was not asked")
 	}
 	return nil
 }

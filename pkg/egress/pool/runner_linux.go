@@ -426,7 +426,7 @@ func (r *Runner) setAbsence(logger klog.Logger, err error) {
 }
 
 // ErrNoKey is what [Runner.Absence] returns of a node that has no key.
-var ErrNoKey = errors.New("this node has no key that the nodes of the pool share, so it believes nothing that they tell, and is not believed")
+var ErrNoKey = errors.New("this node has no key that the nodes of the pool share, so it ignores their messages, and they ignore its own")
 
 // speak speaks with the other members, at this node's address; at another one when that has changed.
 func (r *Runner) speak(ctx context.Context) {

@@ -40,7 +40,7 @@ func (l *NodeFaultLog) Log(faults []plan.NodeFault) {
 	}
 	for _, fault := range faults {
 		if !before[fault] && l.lines.TryAccept() {
-			l.logger.Error(nil, "A Node tells an address that is not its own, or that it should not have", "node", fault.Node, "address", fault.Address, "message", fault.Message)
+			l.logger.Error(nil, "A Node object reports an address that is not its own, or that it should not have", "node", fault.Node, "address", fault.Address, "message", fault.Message)
 		}
 	}
 	l.known = faults

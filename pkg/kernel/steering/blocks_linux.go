@@ -39,11 +39,11 @@ func (l layout) inward() []nft.Rule {
 func (l layout) block() []nft.Rule {
 	toPod := l.setMark(numberInward) + " dnat to IP daddr . th dport map @" + inwardMap
 	return []nft.Rule{
-		l.rule("from where nothing wears an egress IP", "IP saddr @"+exclusionsSet+" return"),
+		l.rule("from a cluster CIDR or an exclusion", "IP saddr @"+exclusionsSet+" return"),
 		l.rule("for a socket of this node", "socket wildcard 0 return"),
 		l.rule("of a connection that another node knew, to the pod", "meta l4proto tcp"+toPod),
 		l.rule("of a flow that another node knew, to the pod", "meta l4proto udp IP daddr @"+freshSet+toPod),
-		l.rule("nobody's port", l.setMark(0)),
+		l.rule("the port is no pod's", l.setMark(0)),
 	}
 }
 

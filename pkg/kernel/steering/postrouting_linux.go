@@ -35,7 +35,7 @@ func (l layout) postrouting(pods bool, b *blocks) []nft.Rule {
 
 // onward has what is on its way to another node, or to a pod, keep its source: nobody masquerades it then.
 func (l layout) onward() []nft.Rule {
-	rules := []nft.Rule{l.rule("nobody's who is bound", l.markedWith(0)+"accept")}
+	rules := []nft.Rule{l.rule("of no bound pod", l.markedWith(0)+"accept")}
 	if l.config.PortBlocks {
 		rules = append(rules, l.keepFarPort()...)
 	}
@@ -88,7 +88,7 @@ func (l layout) marked() []nft.Rule {
 		l.rule("to another node", l.markedForHolder()+leaves+" goto "+steeredChain),
 		l.rule("a report of this node", "fib daddr type multicast return"),
 		l.rule("from another node, without a binding", l.markedWith(numberArrived)+drop(staleCounter)),
-		l.rule("nobody or somebody else has SNATed it, or it is on its way to elsewhere", drop(unsnattedCounter)),
+		l.rule("not SNATed, or SNATed by other software, or on a wrong way", drop(unsnattedCounter)),
 	}...)
 }
 
@@ -108,7 +108,7 @@ func (l layout) markedInward() []nft.Rule {
 // steered lets pass what is on its way to another node.
 func (l layout) steered() []nft.Rule {
 	return []nft.Rule{
-		l.rule("somebody has SNATed what is to be steered", "ct status snat"+drop(unsnattedCounter)),
+		l.rule("for another node, but SNATed by other software", "ct status snat"+drop(unsnattedCounter)),
 		l.rule("not of TCP", "meta l4proto != tcp jump "+rememberChain),
 		l.rule("to another node", l.pass()),
 	}
