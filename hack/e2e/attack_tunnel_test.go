@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestAttack_Tunnel: nobody wears a bound pod's address by a datagram to a port of the nodes: no pod, no process without rights in a
+// TestAttack_Tunnel: nobody sends under a bound pod's address by a datagram to a port of the nodes: no pod, no process without rights in a
 // node's own network, and no host on the nodes' network, also not in the name of a node; whatever address the datagram is for. One
 // exception is left out: the tunnel is not authenticated, so a host that has a node's address is that node, and sends as its pods.
 func TestAttack_Tunnel(t *testing.T) {

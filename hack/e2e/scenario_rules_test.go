@@ -67,7 +67,7 @@ func (w *world) rules() *lab.Traffic {
 	w.scenario("another order of the external IPs moves the pods, whose flows end", w.otherOrder)
 	w.scenario("without external IPs the pods leave as their nodes", w.withoutExternalIPs)
 	w.scenario("without the Service the pods leave as their nodes", w.withoutService)
-	w.scenario("what nobody may wear is refused", w.forbiddenAddresses)
+	w.scenario("addresses that nobody may use are refused", w.forbiddenAddresses)
 	w.scenario("'openshift egress verify' finds that all is as planned", w.verify)
 	return shoppers
 }

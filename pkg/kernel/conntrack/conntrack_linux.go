@@ -88,7 +88,7 @@ func Delete(ctx context.Context, family kernel.Family, after kernel.Desired, sco
 	return t.Delete(ctx, after, scope)
 }
 
-// Delete deletes the tracked flows that wear a wrong identity after a change, as [Selector] says, and returns what has become
+// Delete deletes the tracked flows that use a wrong source address after a change, as [Selector] says, and returns what has become
 // of them. The plan must be in the kernel already, and so must
 // the ways: a deleted flow's next packet meets the rules at once. The flows end on both sides, and none is taken
 // up again, where the kernel can do that and has room for it; if not, the log says so. Those whose way alone has changed

@@ -13,7 +13,7 @@
 // Which flows are wrong is a pure function of the plan and of what was changed: [Scope]
 // and [Selector]. What it does not call wrong is never touched: flows of unbound pods,
 // flows inside the cluster, to the node itself or from outside to a pod, flows that
-// already wear what they should, and other conntrack zones, which are somebody else's.
+// already have the source address that they should, and other conntrack zones, which are somebody else's.
 //
 // # Steering
 //
@@ -21,9 +21,9 @@
 //
 //	                          original tuple           reply tuple
 //	on the pod's node         src 10.128.0.5           src 198.51.100.9
-//	                          dst 198.51.100.9         dst 10.128.0.5      it wears its own source
+//	                          dst 198.51.100.9         dst 10.128.0.5      it uses its own source
 //	on the holder             src 10.128.0.5           src 198.51.100.9
-//	                          dst 198.51.100.9         dst 203.0.113.1     it wears the egress IP
+//	                          dst 198.51.100.9         dst 203.0.113.1     it uses the egress IP
 //
 // If an egress IP moves between nodes, nothing changes for the far side, if the port stays the same, too. Holders
 // keep the ports of what is steered to them, so these connections go on. Whichever node has the address tracks

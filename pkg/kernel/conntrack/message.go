@@ -257,8 +257,8 @@ func port(value []byte) uint16 {
 func (t *tracked) nameable() bool { return len(t.reply) > attrHeader && len(t.id) > attrHeader }
 
 // appendName appends the attributes that the kernel finds t by, and nothing but t: the reply
-// tuple has what the flow wears, so that one with the same source port which wears
-// something else by now is not found. The id alone does not tell them apart for certain:
+// tuple has the address that the flow uses, so that one with the same source port which uses
+// another one by now is not found. The id alone does not tell them apart for certain:
 // it is made of the entry's address in memory and its original tuple.
 func (t *tracked) appendName(b []byte) []byte {
 	for _, whole := range [...][]byte{t.reply, t.zone, t.id} {

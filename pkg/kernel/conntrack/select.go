@@ -34,8 +34,8 @@ type Scope struct {
 	All bool
 	// Pods are otherwise the bound pods to judge: those whose binding is new or changed.
 	Pods map[netip.Addr]bool
-	// Removed are bindings that held before and do not any more, whose egress IP nobody
-	// may go on wearing for them. Their Service does not matter.
+	// Removed are bindings that held before and do not any more. No flow of theirs may go on
+	// using their egress IP. Their Service does not matter.
 	Removed []kernel.Binding
 	// Steered are bindings that held before, whose packets took another way then than they do
 	// now: their egress IP had a [kernel.Way], to another node mostly. Those of them that are
@@ -92,13 +92,13 @@ type protocol uint16
 
 const every protocol = 256
 
-// worn is an identity that was taken away.
+// worn is a pod and protocol with an egress IP that was taken away from them.
 type worn struct {
 	target
 	egressIP netip.Addr
 }
 
-// Selector tells which flows wear a wrong identity. It does not change and may be used by
+// Selector tells which flows use a wrong source address. It does not change and may be used by
 // several goroutines.
 type Selector struct {
 	// bound has the egress IPs of those whose flows may be selected.
@@ -192,16 +192,16 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 	return pods, true
 }
 
-// Judge returns what is to become of f. It takes constant time and allocates nothing. The identity that
-// a bound flow should wear here is the egress IP, or its own source if the egress IP has a way: the node
+// Judge returns what is to become of f. It takes constant time and allocates nothing. The address that
+// a bound flow should use here is the egress IP, or its own source if the egress IP has a way: the node
 // that holds it translates the source then. A flow ends, in zone 0, if
 //
-//   - it wears the egress IP of a binding that was removed, unless the plan gives it the
+//   - it uses the egress IP of a binding that was removed, unless the plan gives it the
 //     same one; or
-//   - its source is bound and in scope, and it wears another address than it should,
+//   - its source is bound and in scope, and it uses another address than it should,
 //     although it leaves: the destination is neither in the cluster, excluded, one of the
 //     node's own addresses nor the pod's own egress IP; or
-//   - it wears its own source and leaves, and its binding was removed that had another node
+//   - it uses its own source and leaves, and its binding was removed that had another node
 //     translate it.
 //
 // If it is the way alone that has changed, a flow goes on instead, where the far side need not notice: see
@@ -301,13 +301,13 @@ func (s *Selector) wasSteered(f Flow) (egressIP netip.Addr, steered bool) {
 	return egressIP, steered && s.leaves(f.Destination.Addr(), egressIP)
 }
 
-// sendsOn tells whether f, which wears its own source, leaves from another node, under which egress IP.
+// sendsOn tells whether f, which uses its own source, leaves from another node, under which egress IP.
 func (s *Selector) sendsOn(f Flow) (egressIP netip.Addr, sends bool) {
 	egressIP, bound := find(s.bound, f)
 	return egressIP, bound && s.ways[egressIP].Kind == kernel.ToNode && s.leaves(f.Destination.Addr(), egressIP)
 }
 
-// lost tells whether f wears what a removed binding gave it.
+// lost tells whether f uses what a removed binding gave it.
 func (s *Selector) lost(f Flow) bool {
 	return s.removed[worn{target{f.Source, protocol(f.Protocol)}, f.Wears}] ||
 		s.removed[worn{target{f.Source, every}, f.Wears}]

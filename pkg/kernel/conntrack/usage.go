@@ -12,9 +12,9 @@ import (
 // first packets of new flows without a word.
 const PortSpace = 64512
 
-// Usage is what wears one egress IP.
+// Usage is how much one egress IP is used.
 type Usage struct {
-	// Flows is how many tracked flows wear it, whoever their source is, but for those that
+	// Flows is how many tracked flows use it, from whatever source, but for those that
 	// have the address of their own.
 	Flows int
 	// Busiest is the destination, after DNAT, that most of them go to, and Protocol the IP
