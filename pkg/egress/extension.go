@@ -16,7 +16,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
-	"github.com/openshift/origin-node/pkg/egress/journal"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/tell"
@@ -76,8 +75,6 @@ type Extension struct {
 	balancer *balancer
 	// sourcePorts is nil if nothing is steered.
 	sourcePorts *sourcePorts
-	// journal is nil if nothing is written down of source ports.
-	journal *journal.Journal
 	// attacher is nil if the CNI plugin is not answered.
 	attacher *attach.Attacher
 	// ports is nil if the sources of what pods send are not checked; Watch sets it.
@@ -143,33 +140,46 @@ func New(ctx context.Context, config Config) *Extension {
 	for _, name := range cluster.Families {
 		e.families[name] = newFamily(e, name)
 	}
-	e.sourcePorts = newSourcePorts(e)
-	e.attacher = attach.New(klog.NewContext(ctx, e.logger), config.Attaching, e.state, attach.Node{
-		Assign: e.sourcePorts.assigns(), Recorded: e.sourcePorts.recorded, Follow: e.sourcePorts.follow, TakeLocalPorts: e.sourcePorts.takesLocalPorts(),
+	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
+	register() // what is counted before counts for nothing
+	node := attach.Node{
 		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
 		Via:     func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
-		Event:   func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
+		Event:   e.events.Tell,
 		Explain: func(err error) error { return e.explain(err) },
 		Attached: func(ctx context.Context) {
 			if e.ports != nil { // Watch sets it
 				e.ports.Look(ctx)
 			}
 		},
-	})
-	e.balancer = newBalancer(e)
-	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
-	register() // what is counted before counts for nothing
-	switch {
-	case e.sourcePorts == nil || config.PortBlocks == 0:
-		e.attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
-	case config.Journal.Folder != "":
-		e.keepJournal()
 	}
+	if !config.Steering.Off() {
+		e.sourcePorts = e.newSourcePorts()
+	}
+	givesBlocks := e.sourcePorts != nil && config.PortBlocks > 0
+	if givesBlocks {
+		node.Assign, node.Recorded, node.Follow, node.TakeLocalPorts = e.sourcePorts.assign, e.sourcePorts.recorded, e.sourcePorts.follow, e.sourcePorts.takeLocalPorts
+	}
+	if e.attacher = attach.New(klog.NewContext(ctx, e.logger), config.Attaching, e.state, node); !givesBlocks {
+		e.attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
+	}
+	e.balancer = newBalancer(e)
 	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
 		e.pool.keep() // also while the API server is waited for
 	}
 	registerMetrics(e)
 	return e
+}
+
+// newSourcePorts returns the source ports of this node's pods, and of others'.
+func (e *Extension) newSourcePorts() *sourcePorts {
+	return newSourcePorts(e.state, sourcePortsConfig{
+		BlockSize: e.config.PortBlocks, LeaseNamespace: e.config.Ways.LeaseNamespace, Journal: e.config.Journal, Logger: e.logger,
+		Attachments: func() portAttachments { return e.attacher },
+		Changed:     func() { e.changed(true, time.Now()) }, FaultsChanged: e.faultsChanged,
+		TellPod: e.events.TellPod, TellNode: e.events.Tell,
+		Explain: func(err error) error { return e.explain(err) }, // Watch sets it
+	})
 }
 
 // kinds returns the kinds of objects that a plan needs.
@@ -223,10 +233,7 @@ func (e *Extension) warnOfUnknownNode() {
 // Wait returns when all that Watch has begun has ended.
 func (e *Extension) Wait() {
 	e.running.Wait()
-	if e.journal == nil {
-		return
-	}
-	if err := e.journal.Close(); err != nil {
+	if err := e.sourcePorts.close(); err != nil {
 		e.logger.Error(err, "The journal of source ports may lack its last lines")
 	}
 }

@@ -111,14 +111,6 @@ func (s *sourcePorts) isNew(id string, what fullness) bool {
 	return !was
 }
 
-// takesLocalPorts returns takeLocalPorts for an [attach.Node]; nil if this node gives no blocks.
-func (s *sourcePorts) takesLocalPorts() func(string, *os.File) error {
-	if s == nil || s.size == 0 {
-		return nil
-	}
-	return s.takeLocalPorts
-}
-
 // takeLocalPorts is that of [attach.Node]. The file keeps no network namespace: when that has ended, writes fail.
 func (s *sourcePorts) takeLocalPorts(id string, setting *os.File) error {
 	s.mu.Lock()
@@ -269,7 +261,7 @@ func (s *sourcePorts) complain(err error) {
 	isNew := s.full.failed.Changes(err)
 	s.mu.Unlock()
 	if isNew && err != nil {
-		s.logger.Error(err, "It is not known how many of their source ports pods use, so those that need more may get none; will retry, further failures are not logged")
+		s.config.Logger.Error(err, "It is not known how many of their source ports pods use, so those that need more may get none; will retry, further failures are not logged")
 	}
 }
 
@@ -337,7 +329,7 @@ func (s *sourcePorts) tellFull(a attachments.Attachment, u blockUsage, what full
 	if !s.isNew(a.ContainerID, what) {
 		return
 	}
-	s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
+	s.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
 		"this pod uses %d of its %d source ports of %s towards tcp %s, and %s. When all are in use it cannot connect there any more. Let it reuse connections, or give its Service larger blocks (the annotation network.openshift.io/egress-port-block) or more egress IPs, and start the pod again",
 		u.busiest.Ports, u.ports, u.egressIP, u.busiest.Destination, why))
 }
@@ -364,13 +356,13 @@ func (s *sourcePorts) widen(a attachments.Attachment) {
 		_, err = setting.WriteAt(fmt.Appendf(nil, "%d %d", wide.First, wide.Last), 0)
 	}
 	if err == nil {
-		err = s.setWidened(a.ContainerID)
+		err = s.config.Attachments().SetWidened(a.ContainerID)
 	}
 	if err != nil {
 		if s.isNew(a.ContainerID, unwritten) {
-			s.logger.Error(err, "A pod cannot be given the source ports of its second block; will retry, further failures are not logged", "pod", a.Pod, "ports", wide)
+			s.config.Logger.Error(err, "A pod cannot be given the source ports of its second block; will retry, further failures are not logged", "pod", a.Pod, "ports", wide)
 		}
 		return
 	}
-	s.logger.Info("A pod uses a second block of source ports", "pod", a.Pod, "ports", wide, "first", has, "second", kernel.Ports{First: secondFirst, Last: secondLast})
+	s.config.Logger.Info("A pod uses a second block of source ports", "pod", a.Pod, "ports", wide, "first", has, "second", kernel.Ports{First: secondFirst, Last: secondLast})
 }

@@ -17,7 +17,7 @@ import (
 
 // follow takes all attachments of this node: those that an earlier process knew, and then each change.
 func (s *sourcePorts) follow(all []attachments.Attachment) {
-	if s == nil || s.size == 0 {
+	if s.config.BlockSize == 0 {
 		return
 	}
 	pods, run := map[string]attachments.Attachment{}, map[string]bool{}
@@ -64,17 +64,9 @@ func givenOf(a attachments.Attachment) portblocks.Given {
 	return portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
 }
 
-// assigns returns assign for an [attach.Node]; nil if this node gives no blocks.
-func (s *sourcePorts) assigns() func(context.Context, attachments.Attachment, []plan.Binding) ([]attachments.Ports, int, error) {
-	if s == nil || s.size == 0 {
-		return nil
-	}
-	return s.assign
-}
-
 // assign is that of [attach.Node].
 func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, size int, err error) {
-	if s == nil || s.size == 0 {
+	if s.config.BlockSize == 0 {
 		return nil, 0, nil
 	}
 	if len(bindings) == 0 {
@@ -116,7 +108,7 @@ func (s *sourcePorts) sizeFor(bindings []plan.Binding) (size int) {
 	for _, b := range bindings {
 		own, given := s.state.PortBlock(b.Service)
 		if !given {
-			own = s.size
+			own = s.config.BlockSize
 		}
 		size = max(size, own)
 	}
@@ -181,15 +173,15 @@ func (s *sourcePorts) reconcile(ctx context.Context) {
 	for _, say := range unsaid {
 		say()
 	}
-	if s.size == 0 {
+	if s.config.BlockSize == 0 {
 		return
 	}
 	s.record(ctx, attachments.Attachment{}, nil, nil) // what there was before
 	for _, lost := range s.keeper.Lost() {
-		s.logger.Error(nil, "A pod has lost a block of source ports, because another node has claimed it: this node's Node was deleted, or somebody has changed the Lease. Unless it has another one, the pod shares ports from now on",
+		s.config.Logger.Error(nil, "A pod has lost a block of source ports, because another node has claimed it: this node's Node was deleted, or somebody has changed the Lease. Unless it has another one, the pod shares ports from now on",
 			"container", portblocks.First(lost.ID), "egressIP", lost.EgressIP, "ports", lost.Ports, "lease", portblocks.LeaseName(lost.EgressIP))
 	}
-	for _, a := range s.all() {
+	for _, a := range s.config.Attachments().All() {
 		var err error
 		switch {
 		case s.isRecording(a.ContainerID): // its end comes after it has begun
@@ -198,12 +190,12 @@ func (s *sourcePorts) reconcile(ctx context.Context) {
 		case a.Ports == nil || a.Recorded:
 		case !a.Released.IsZero():
 			s.record(ctx, a, a.Ports, nil)
-			err = s.setRecorded(a.ContainerID)
+			err = s.config.Attachments().SetRecorded(a.ContainerID)
 		default:
 			err = s.reconcilePod(ctx, a)
 		}
 		if err != nil {
-			s.logger.V(2).Info("The source ports of a pod hold, but are not in its file; will retry", "pod", a.Pod, "err", err)
+			s.config.Logger.V(2).Info("The source ports of a pod hold, but are not in its file; will retry", "pod", a.Pod, "err", err)
 		}
 	}
 }
@@ -221,7 +213,7 @@ func (s *sourcePorts) reconcileLate(ctx context.Context, a attachments.Attachmen
 	s.record(ctx, a, nil, ports)
 	size := s.sizeFor(bindings)
 	s.tellShared(a, ports, size, "no Service gave it an egress IP when it started, or this node gave no blocks then")
-	return s.setPorts(a.ContainerID, ports, size)
+	return s.config.Attachments().SetPorts(a.ContainerID, ports, size)
 }
 
 func (s *sourcePorts) reconcilePod(ctx context.Context, a attachments.Attachment) error {
@@ -240,12 +232,12 @@ func (s *sourcePorts) reconcilePod(ctx context.Context, a attachments.Attachment
 	s.record(ctx, a, a.Ports, ports)
 	for _, p := range a.Ports {
 		if !p.Shared && !slices.Contains(ports, p) {
-			s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
+			s.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
 				"the source ports %d-%d of %s are not this pod's alone any more: another node has claimed them. If it has no others of its own, it shares ports, so an address and a port do not name it", p.First, p.Last, p.EgressIP))
 		}
 	}
-	err := s.setPorts(a.ContainerID, ports, a.BlockSize)
-	s.changed()
+	err := s.config.Attachments().SetPorts(a.ContainerID, ports, a.BlockSize)
+	s.config.Changed()
 	return err
 }
 
@@ -268,7 +260,7 @@ func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.P
 	if len(of) == 0 || size == 0 {
 		return
 	}
-	s.tellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
+	s.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
 		"this pod has no block of %d source ports of %s: %s. It shares the ports %s with others for its life; start it again to try again, or give the Service more egress IPs",
 		size, strings.Join(of, ", "), why, portblocks.Shared))
 }

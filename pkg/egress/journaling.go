@@ -31,8 +31,8 @@ const (
 	journalDamaged plan.Reason = "PortJournalDamaged"
 )
 
-// OpenJournal opens the journal of a node. What is wrong with it is told, by Events about the Node.
-func OpenJournal(j Journal, node string, logger klog.Logger, tell func(reason plan.Reason, note string)) (*journal.Journal, error) {
+// openJournal opens the journal of a node. What is wrong with it is told, by Events about the Node.
+func openJournal(j Journal, node string, logger klog.Logger, tell func(reason plan.Reason, note string)) (*journal.Journal, error) {
 	return journal.Open(j.Folder, journal.Config{
 		Node: node, Size: j.Size, Logger: klog.LoggerWithName(logger, "egress-journal"),
 		Tell: func(r journal.Report) {
@@ -48,16 +48,22 @@ func OpenJournal(j Journal, node string, logger klog.Logger, tell func(reason pl
 	})
 }
 
-// keepJournal writes down which pod has which source ports from now on. A journal that cannot be opened keeps no pod from running: it is
-// told with each that is not written down.
-func (e *Extension) keepJournal() {
+// keepJournal writes down which pod has which source ports from now on.
+func (s *sourcePorts) keepJournal(j Journal) {
 	var err error
-	e.journal, err = OpenJournal(e.config.Journal, e.config.NodeName, e.logger, func(reason plan.Reason, note string) { e.events.Tell(reason, note) })
-	if err != nil {
-		e.sourcePorts.recorder = unopened{err}
+	if s.journal, err = openJournal(j, s.state.Config.NodeName, s.config.Logger, s.config.TellNode); err != nil {
+		s.recorder = unopened{err}
 		return
 	}
-	e.sourcePorts.recorder, e.sourcePorts.resume = e.journal, e.journal.Resume
+	s.recorder, s.resume = s.journal, s.journal.Resume
+}
+
+// close ends the journal. Call it when all else has ended; after an error it may lack its last lines.
+func (s *sourcePorts) close() error {
+	if s == nil || s.journal == nil {
+		return nil
+	}
+	return s.journal.Close()
 }
 
 // unopened is a [portblocks.Recorder] that writes nothing down, for this reason.
@@ -77,7 +83,7 @@ func (s *sourcePorts) begin(ctx context.Context) {
 			return
 		}
 		var has []portblocks.Assignment
-		for _, a := range s.all() {
+		for _, a := range s.config.Attachments().All() {
 			for _, p := range a.Ports {
 				if !a.Recorded {
 					has = append(has, s.assignment(a, p))
@@ -93,8 +99,8 @@ func (s *sourcePorts) begin(ctx context.Context) {
 // unrecorded tells that it is not written down which source ports somebody has.
 func (s *sourcePorts) unrecorded(err error, whose string) {
 	unrecordedPorts.WithLabelValues().Inc()
-	s.logger.Error(err, "It is not written down which source ports pods have", "pods", whose)
-	s.tellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports %s have, so it may not be found later who used them: %v", whose, err))
+	s.config.Logger.Error(err, "It is not written down which source ports pods have", "pods", whose)
+	s.config.TellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports %s have, so it may not be found later who used them: %v", whose, err))
 }
 
 // beginRecording begins to write down what a pod gets that is about to run. Meanwhile the kernel is written, and reconcile leaves the pod
@@ -124,9 +130,6 @@ func (s *sourcePorts) isRecording(id string) bool {
 
 // recorded returns when what a pod has got is on the disk, or cannot be, or ctx ends.
 func (s *sourcePorts) recorded(ctx context.Context, id string) {
-	if s == nil {
-		return
-	}
 	s.mu.Lock()
 	done := s.recording[id]
 	s.mu.Unlock()
@@ -173,6 +176,6 @@ func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, befo
 func (s *sourcePorts) assignment(a attachments.Attachment, p attachments.Ports) portblocks.Assignment {
 	return portblocks.Assignment{
 		Pod: portblocks.Pod{Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: uidOf(a), IP: p.IP}, Service: p.Service, EgressIP: p.EgressIP,
-		Ports: kernel.Ports{First: p.First, Last: p.Last}, Shared: p.Shared, Second: p.Second, Node: s.node, Since: p.Since,
+		Ports: kernel.Ports{First: p.First, Last: p.Last}, Shared: p.Shared, Second: p.Second, Node: s.state.Config.NodeName, Since: p.Since,
 	}
 }

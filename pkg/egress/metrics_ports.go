@@ -28,11 +28,11 @@ var (
 
 // collect tells how many blocks there are, when somebody asks for the metrics.
 func (s *sourcePorts) collect(gauge func(desc *metrics.Desc, value float64, labels ...string)) {
-	if s == nil || s.size == 0 {
+	if s == nil || s.config.BlockSize == 0 {
 		return
 	}
 	sharing, usage, seconds := s.sharing(), s.lastUsage(), s.secondBlocks()
-	for ip, n := range s.keeper.Numbers(s.size) {
+	for ip, n := range s.keeper.Numbers(s.config.BlockSize) {
 		for state, count := range map[string]int{"used": n.Own - n.Spare - n.Quiet, "spare": n.Spare, "quiet": n.Quiet, "others": n.Claimed - n.Own, "free": n.Free} {
 			gauge(portBlocksDesc, float64(count), ip.String(), state)
 		}

@@ -66,7 +66,7 @@ func (p poolTest) label(name string, in bool) {
 // the source ports that follow from them, nor for what the pool is told of them.
 func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
 	p := newPoolTest(t)
-	p.steered.ports = offlinePorts(512, p.steered.state)
+	p.steered.ports = newSourcePorts(p.steered.state, sourcePortsConfig{BlockSize: 512})
 	p.steered.adjacent = func(_, _ netip.Addr) error { return nil }
 	p.steered.synced(v1.IPv4Protocol, cluster.Families[:1])
 	member := p.steered.join(true)

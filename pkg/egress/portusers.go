@@ -13,7 +13,7 @@ import (
 var protocolNames = map[uint8]string{6: "tcp", 17: "udp", 132: "sctp"}
 
 // PortUsers returns a list of [status.PortUser], for a query that [status.AskedPort] reads.
-func (*Extension) PortUsers(ctx context.Context, query url.Values) (any, error) {
+func PortUsers(ctx context.Context, query url.Values) (any, error) {
 	asked, err := status.AskedPort(query)
 	if err != nil {
 		return nil, err

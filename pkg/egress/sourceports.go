@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
@@ -14,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/journal"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/tell"
@@ -30,32 +30,51 @@ const (
 	portBlockFull   plan.Reason = "EgressPortBlockFull"
 )
 
+// sourcePortsConfig is what sourcePorts need to know, and what they ask and tell. Those that tell must not block, and are called without
+// any lock.
+type sourcePortsConfig struct {
+	// BlockSize is the usual number of ports in a block; 0: this node gives none.
+	BlockSize int
+	// LeaseNamespace is that of the Leases in which nodes claim blocks.
+	LeaseNamespace string
+	// Journal is where it is written down which pod has which ports, if blocks are given.
+	Journal Journal
+	Logger  klog.Logger
+	// Attachments returns those of this node. It is not called before a pod is assigned ports, or run is.
+	Attachments func() portAttachments
+	// Changed asks for a sync, for pods have other ports. FaultsChanged is told that fault returns something else.
+	Changed, FaultsChanged func()
+	// TellPod and TellNode tell something about a pod of this node, or about this node, once.
+	TellPod  func(namespace, name, uid string, reason plan.Reason, note string)
+	TellNode func(reason plan.Reason, note string)
+	// Explain adds to an error of the API server what an operator needs to act on it.
+	Explain func(error) error
+}
+
+// portAttachments are the attachments of this node.
+type portAttachments interface {
+	// All returns all of them.
+	All() []attachments.Attachment
+	// SetPorts notes what a pod has, SetWidened that it can use its second block, SetRecorded that the end of what it had is written down.
+	SetPorts(id string, ports []attachments.Ports, blockSize int) error
+	SetWidened(id string) error
+	SetRecorded(id string) error
+}
+
 // sourcePorts gives this node's pods blocks of source ports of their egress IPs, and knows those of other nodes' pods. Its methods may be
 // called by several goroutines; those of a nil one do nothing. Its lock is taken before that of the State, and not under the steerer's; the
 // keeper has one of its own, which is the last.
 type sourcePorts struct {
-	// size is the usual number of ports in a block; 0: this node gives none.
-	size   int
-	node   string
+	config sourcePortsConfig
 	state  *cluster.State
 	keeper *portblocks.Keeper
+	// journal is nil if nothing is written down, or it could not be opened.
+	journal *journal.Journal
 	// recorder writes down who has which ports; nil: nobody does. Resume tells it before all else who has some when this process begins;
 	// nil: it does not ask.
 	recorder portblocks.Recorder
 	resume   func(context.Context, []portblocks.Assignment) error
 	resumed  sync.Once
-	logger   klog.Logger
-	// setPorts notes what a pod has, setRecorded that the end of it is written down, all returns all attachments.
-	setPorts    func(id string, ports []attachments.Ports, blockSize int) error
-	setRecorded func(id string) error
-	// setWidened notes that a pod can use its second block.
-	setWidened func(id string) error
-	all        func() []attachments.Attachment
-	// changed asks for a sync, for pods have other ports.
-	changed func()
-	// tellPod and tellNode tell something once.
-	tellPod  func(namespace, name, uid string, reason plan.Reason, note string)
-	tellNode func(reason plan.Reason, note string)
 	// wake says that pods may be to have other ports.
 	wake wake.Signal
 
@@ -86,45 +105,34 @@ type sourcePorts struct {
 	unsaid []func()
 }
 
-// newSourcePorts returns those of an Extension; nil if nothing is steered.
-func newSourcePorts(e *Extension) *sourcePorts {
-	if e.config.Steering.Off() {
-		return nil
-	}
-	s := offlinePorts(e.config.PortBlocks, e.state)
-	s.logger, s.changed = e.logger, func() { e.changed(true, time.Now()) }
-	s.tellPod, s.tellNode = func(namespace, name, uid string, reason plan.Reason, note string) {
-		e.events.TellPod(namespace, name, uid, reason, note)
-	}, func(reason plan.Reason, note string) { e.events.Tell(reason, note) }
-	s.setPorts = func(id string, ports []attachments.Ports, size int) error {
-		return e.attacher.SetPorts(id, ports, size)
-	}
-	s.setRecorded = func(id string) error { return e.attacher.SetRecorded(id) }
-	s.setWidened = func(id string) error { return e.attacher.SetWidened(id) }
-	s.all = func() []attachments.Attachment { return e.attacher.All() }
-	s.keeper = portblocks.NewKeeper(portblocks.Config{
-		Namespace: e.config.Ways.LeaseNamespace, NodeName: e.config.NodeName,
-		Explain: func(err error) error { return holders.Explain(e.explain(err)) },
-		Changed: func() { e.changed(s.mayDiffer(), time.Now()) },
-		Failing: func(err error) {
-			s.mu.Lock()
-			s.failing = err
-			s.mu.Unlock()
-			e.faultsChanged()
-		},
-	})
-	return s
-}
-
-// offlinePorts returns source ports that are claimed of nobody.
-func offlinePorts(size int, state *cluster.State) *sourcePorts {
-	return &sourcePorts{
-		size: size, node: state.Config.NodeName, state: state, logger: klog.Background(),
-		keeper: portblocks.NewKeeper(portblocks.Config{NodeName: state.Config.NodeName}), changed: func() {},
+// newSourcePorts returns those of a node. They claim nothing before run. A journal that cannot be opened keeps no pod from running: that is
+// told with each that is not written down.
+func newSourcePorts(state *cluster.State, config sourcePortsConfig) *sourcePorts {
+	s := &sourcePorts{
+		config: config, state: state,
 		wake: wake.New(), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
 		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]*blocksOf{}, late: map[string]bool{}, clashing: map[v1.IPFamily]map[string]bool{},
 		full: newFullBlocks(),
 	}
+	s.keeper = portblocks.NewKeeper(portblocks.Config{
+		Namespace: config.LeaseNamespace, NodeName: state.Config.NodeName,
+		Explain: func(err error) error { return holders.Explain(config.Explain(err)) },
+		Changed: func() {
+			if s.mayDiffer() {
+				config.Changed()
+			}
+		},
+		Failing: func(err error) {
+			s.mu.Lock()
+			s.failing = err
+			s.mu.Unlock()
+			config.FaultsChanged()
+		},
+	})
+	if config.BlockSize > 0 && config.Journal.Folder != "" {
+		s.keepJournal(config.Journal)
+	}
+	return s
 }
 
 // run claims blocks, and lets pods' ports follow what happens, until ctx ends.
@@ -143,7 +151,7 @@ func (s *sourcePorts) run(ctx context.Context, running *sync.WaitGroup, client k
 			s.reconcile(ctx)
 		}
 	})
-	if s.size > 0 {
+	if s.config.BlockSize > 0 {
 		running.Go(func() { s.watchFull(ctx) })
 	}
 }
@@ -187,7 +195,7 @@ func (s *sourcePorts) nodesKnown() {
 
 // fault returns why blocks cannot be claimed; nil if they can, or need not.
 func (s *sourcePorts) fault() error {
-	if s == nil || s.size == 0 {
+	if s == nil || s.config.BlockSize == 0 {
 		return nil
 	}
 	s.mu.Lock()
@@ -197,12 +205,12 @@ func (s *sourcePorts) fault() error {
 
 // troubles returns what is wrong with what Services say of blocks.
 func (s *sourcePorts) troubles() map[plan.Service]tell.Trouble {
-	if s == nil || s.size == 0 {
+	if s == nil || s.config.BlockSize == 0 {
 		return nil
 	}
 	troubles := map[plan.Service]tell.Trouble{}
 	for service, wrong := range s.state.WrongPortBlocks() {
-		troubles[service] = tell.Trouble{Reason: invalidBlock, Note: fmt.Sprintf("%s; until it is corrected its pods get blocks of %d ports", wrong, s.size)}
+		troubles[service] = tell.Trouble{Reason: invalidBlock, Note: fmt.Sprintf("%s; until it is corrected its pods get blocks of %d ports", wrong, s.config.BlockSize)}
 	}
 	return troubles
 }

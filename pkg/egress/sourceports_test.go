@@ -74,32 +74,19 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 		t.Fatal(err)
 	}
 	config := cluster.Config{NodeName: "node-a", ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, Steering: cluster.Steering{Mode: holders.Auto}}
-	p := &portsTest{T: t, ctx: ctx, folder: folder, store: store, sourcePorts: offlinePorts(size, cluster.New(config))}
-	p.recorder, p.all = p, store.All
-	p.setPorts = func(id string, ports []attachments.Ports, size int) error {
-		_, err := store.Change(id, func(a *attachments.Attachment) { a.Ports, a.BlockSize = ports, size })
-		p.follow(store.All())
-		return err
-	}
-	p.setWidened = func(id string) error {
-		_, err := store.Change(id, func(a *attachments.Attachment) { a.Widened = true })
-		p.follow(store.All())
-		return err
-	}
-	p.setRecorded = func(id string) error {
-		_, err := store.Change(id, func(a *attachments.Attachment) { a.Recorded = true })
-		return err
-	}
+	p := &portsTest{T: t, ctx: ctx, folder: folder, store: store}
 	tell := func(text string) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.told = append(p.told, text)
 	}
-	p.tellPod = func(_, name, _ string, reason plan.Reason, _ string) { tell(name + " " + string(reason)) }
-	p.tellNode = func(reason plan.Reason, _ string) { tell(string(reason)) }
-	p.keeper = portblocks.NewKeeper(portblocks.Config{
-		Namespace: "origin-node", NodeName: "node-a", Explain: func(err error) error { return err }, Changed: func() {}, Failing: func(error) {},
+	p.sourcePorts = newSourcePorts(cluster.New(config), sourcePortsConfig{
+		BlockSize: size, LeaseNamespace: "origin-node", Attachments: func() portAttachments { return followed{p} },
+		Changed: func() {}, FaultsChanged: func() {}, Explain: func(err error) error { return err },
+		TellPod:  func(_, name, _ string, reason plan.Reason, _ string) { tell(name + " " + string(reason)) },
+		TellNode: func(reason plan.Reason, _ string) { tell(string(reason)) },
 	})
+	p.recorder = p
 	p.state.SetService(clustertest.NewService("web", func(s *v1.Service) {
 		s.Namespace, s.Spec.Selector, s.Spec.IPFamilies = "shop", map[string]string{"app": "web"}, []v1.IPFamily{v1.IPv4Protocol}
 		s.Spec.ExternalIPs = []string{egressIP.String()}
@@ -109,6 +96,30 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 	}
 	p.follow(store.All())
 	return p
+}
+
+// followed are the attachments of a test, whose source ports follow each change, as an Attacher has them.
+type followed struct{ p *portsTest }
+
+func (f followed) All() []attachments.Attachment { return f.p.store.All() }
+
+func (f followed) SetPorts(id string, ports []attachments.Ports, size int) error {
+	return f.change(id, func(a *attachments.Attachment) { a.Ports, a.BlockSize = ports, size })
+}
+
+func (f followed) SetWidened(id string) error {
+	return f.change(id, func(a *attachments.Attachment) { a.Widened = true })
+}
+
+func (f followed) SetRecorded(id string) error {
+	_, err := f.p.store.Change(id, func(a *attachments.Attachment) { a.Recorded = true })
+	return err
+}
+
+func (f followed) change(id string, change func(*attachments.Attachment)) error {
+	_, err := f.p.store.Change(id, change)
+	f.p.follow(f.p.store.All())
+	return err
 }
 
 // bind has the plan know a pod.
@@ -139,7 +150,7 @@ func (p *portsTest) attach(name, ip string) []attachments.Ports {
 		p.Fatal(err)
 	}
 	if ports != nil {
-		if err := p.setPorts(name, ports, size); err != nil {
+		if err := (followed{p}).SetPorts(name, ports, size); err != nil {
 			p.Fatal(err)
 		}
 	}

@@ -87,7 +87,7 @@ func (s *sourcePorts) apply(event holders.Event) (changed bool) {
 	defer s.mu.Unlock()
 	switch event := event.(type) {
 	case holders.Assigned:
-		if event.Node != s.node {
+		if event.Node != s.state.Config.NodeName {
 			changed = s.others.Tell(event.Node, event.Source == holders.Announcement, event.Revision, event.Blocks, time.Now())
 		}
 	case holders.LeaseDeleted:
@@ -107,6 +107,13 @@ func (s *sourcePorts) apply(event holders.Event) (changed bool) {
 	}
 	s.generation++
 	return s.differs()
+}
+
+// takeLease takes what the Lease of a node says of its pods' ports, which may be this node: where no process runs, nobody else says it.
+func (s *sourcePorts) takeLease(node string, revision uint64, blocks []kernel.Block, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.others.Tell(node, false, revision, blocks, now)
 }
 
 // assignments returns what this node's pods have: those of attachments, sorted, and then those that started without the CNI plugin. Of the
@@ -156,7 +163,7 @@ func (s *sourcePorts) own() ownPorts {
 	tooMany := s.mine.assigned == portblocks.TooManyAssigned
 	if pods := len(s.pods); tooMany && !s.tooMany {
 		s.sayLater(func() {
-			s.logger.Error(nil, "This node has too many pods with source ports of their own to say in its Lease which; other nodes learn it directly alone", "pods", pods)
+			s.config.Logger.Error(nil, "This node has too many pods with source ports of their own to say in its Lease which; other nodes learn it directly alone", "pods", pods)
 		})
 	}
 	s.tooMany = tooMany
@@ -177,7 +184,7 @@ func (s *sourcePorts) ownBlocks() (list []portblocks.Stated) {
 				continue
 			}
 			list = append(list, portblocks.Stated{
-				Block: kernel.Block{Pod: p.IP, EgressIP: p.EgressIP, Ports: kernel.Ports{First: p.First, Last: p.Last}, Second: p.Second}, Node: s.node, Since: p.Since,
+				Block: kernel.Block{Pod: p.IP, EgressIP: p.EgressIP, Ports: kernel.Ports{First: p.First, Last: p.Last}, Second: p.Second}, Node: s.state.Config.NodeName, Since: p.Since,
 			})
 		}
 	}
@@ -206,13 +213,13 @@ func (s *sourcePorts) steer(family v1.IPFamily, egressIPs []netip.Addr, result *
 	now, _ := s.blocksNow(family, result.Held)
 	s.mu.Unlock()
 	result.Blocks = now.blocks
-	if s.size > 0 && len(egressIPs) > 0 || len(now.blocks) > 0 {
+	if s.config.BlockSize > 0 && len(egressIPs) > 0 || len(now.blocks) > 0 {
 		result.Shared = map[netip.Addr]kernel.Ports{}
 	}
 	for _, block := range now.blocks {
 		result.Shared[block.EgressIP] = portblocks.Shared
 	}
-	if s.size > 0 {
+	if s.config.BlockSize > 0 {
 		for _, ip := range egressIPs {
 			result.Shared[ip] = portblocks.Shared
 		}
@@ -253,8 +260,8 @@ func (s *sourcePorts) logClashes(family v1.IPFamily, clashes []portblocks.Clash)
 			c.Counts.Pod, c.Counts.Node, c.Other.Pod, c.Other.Node, c.Counts.EgressIP, c.Counts.Ports, c.Other.Ports, portblocks.LeaseName(c.Counts.EgressIP))
 		if now[text] = true; !before[text] {
 			s.sayLater(func() {
-				s.logger.Error(nil, "Two pods have the same source ports", "reason", text)
-				s.tellNode(portBlockClash, text)
+				s.config.Logger.Error(nil, "Two pods have the same source ports", "reason", text)
+				s.config.TellNode(portBlockClash, text)
 			})
 		}
 	}

@@ -708,13 +708,13 @@ func SteeringFor(family v1.IPFamily, config Config, objects cluster.Objects) (re
 	for _, node := range objects.Nodes {
 		steerer.node.Apply(s.NodeSeen(node, outer), now)
 	}
-	steerer.ports = offlinePorts(config.PortBlocks, s)
+	steerer.ports = newSourcePorts(s, sourcePortsConfig{BlockSize: config.PortBlocks})
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
 		assigned, revision, assignedErr := holders.Assigning(lease)
 		err = errors.Join(err, leaseErr, assignedErr)
 		steerer.node.Apply(announced, now)
-		steerer.ports.others.Tell(lease.Name, false, revision, assigned, now)
+		steerer.ports.takeLease(lease.Name, revision, assigned, now)
 	}
 	steerer.node.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
 	steerer.node.Apply(holders.LeasesKnown{}, now)

@@ -14,13 +14,13 @@ import (
 // address is an attachment, sorted. They have no UID and no time, which EndpointSlices do not tell, so neither the journal nor the node's
 // Lease has them. The lock must be held.
 func (s *sourcePorts) unattached() (pods []attachments.Attachment) {
-	if s.size == 0 {
+	if s.config.BlockSize == 0 {
 		return nil
 	}
 	var addrs []netip.Addr
 	for _, family := range cluster.Families {
 		for addr, home := range s.state.Homes(family) {
-			if home == s.node {
+			if home == s.state.Config.NodeName {
 				addrs = append(addrs, addr)
 			}
 		}

@@ -152,7 +152,7 @@ func (p *Proxy) tell(ctx context.Context, x extensions) {
 	var others []status.Resource
 	if x.snat != nil {
 		source = x.snat
-		others = append(others, status.Resource{Path: status.UsagePath, Get: x.snat.Usage}, status.Resource{Path: status.PortUsersPath, Ask: x.snat.PortUsers})
+		others = append(others, status.Resource{Path: status.UsagePath, Get: x.snat.Usage}, status.Resource{Path: status.PortUsersPath, Ask: egress.PortUsers})
 	}
 	if x.ports != nil {
 		others = append(others, status.Resource{Path: tunnel.SnapshotPath, Get: x.ports.Snapshot}, status.Resource{Path: tunnel.VerifyPath, Get: x.ports.Verify})
