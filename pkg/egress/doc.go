@@ -29,12 +29,12 @@
 //	what MetalLB announces ─► balancer ─┐
 //	interfaces, Leases, other nodes ────┴─► steerer ─► node.Node ─► which node has which egress IP, for each sync
 //	Nodes with a label, grants, keys ─► poolNode ─► pool.Runner ─► node.Node ─► which of them are put on this node
-//	pods that start, Leases of claims, other nodes ─► sourcePorts ─► which pod has which source ports, for each sync
-//	tracked flows ─► sourcePorts.watchFull, every 5 s if there are enough ─► a second block, and the pod's ip_local_port_range
+//	pods that start, Leases of claims, other nodes ─► sourceports.Allocator ─► which pod has which source ports, for each sync
+//	tracked flows ─► sourceports.Allocator, every 5 s if there are enough ─► a second block, and the pod's ip_local_port_range
 //
 //	cluster.State ─► plan.Build ─► status, for 'openshift egress'
 //
-// Packages cluster, tell and attach do not know this one; what they have to tell or to ask, they are given as functions. An
+// Packages cluster, tell, attach and sourceports do not know this one; what they have to tell or to ask, they are given as functions. An
 // [Extension] wires them, and no part of this package holds it.
 //
 // Nothing is written until all kinds of objects
@@ -54,7 +54,7 @@
 // Statements, this node's addresses and snapshots of the objects have numbers, so that an older one never replaces a newer one.
 // Other locks are taken in this order:
 //
-//	sourcePorts ─► cluster.State, portblocks.Keeper
+//	sourceports.Allocator ─► cluster.State, portblocks.Keeper
 //	poolNode.draining ─► pool.Runner
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only

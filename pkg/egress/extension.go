@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -44,7 +45,7 @@ type Config struct {
 	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
 	PortSecurity PortSecurity
 	// Journal is where it is written down which pod has which source ports, if they get blocks.
-	Journal Journal
+	Journal sourceports.Journal
 	// MinSyncPeriod is the least time between two syncs.
 	MinSyncPeriod time.Duration
 	// SyncPeriod is the time within which rules that somebody else has removed are back.
@@ -74,7 +75,7 @@ type Extension struct {
 	// balancer is nil if nothing is steered.
 	balancer *balancer
 	// sourcePorts is nil if nothing is steered.
-	sourcePorts *sourcePorts
+	sourcePorts *sourceports.Allocator
 	// attacher is nil if the CNI plugin is not answered.
 	attacher *attach.Attacher
 	// ports is nil if the sources of what pods send are not checked; Watch sets it.
@@ -158,7 +159,7 @@ func New(ctx context.Context, config Config) *Extension {
 	}
 	givesBlocks := e.sourcePorts != nil && config.PortBlocks > 0
 	if givesBlocks {
-		node.Assign, node.Recorded, node.Follow, node.TakeLocalPorts = e.sourcePorts.assign, e.sourcePorts.recorded, e.sourcePorts.follow, e.sourcePorts.takeLocalPorts
+		node.Assign, node.Recorded, node.Follow, node.TakeLocalPorts = e.sourcePorts.Assign, e.sourcePorts.Recorded, e.sourcePorts.Follow, e.sourcePorts.TakeLocalPorts
 	}
 	if e.attacher = attach.New(klog.NewContext(ctx, e.logger), config.Attaching, e.state, node); !givesBlocks {
 		e.attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
@@ -172,10 +173,10 @@ func New(ctx context.Context, config Config) *Extension {
 }
 
 // newSourcePorts returns the source ports of this node's pods, and of others'.
-func (e *Extension) newSourcePorts() *sourcePorts {
-	return newSourcePorts(e.state, sourcePortsConfig{
+func (e *Extension) newSourcePorts() *sourceports.Allocator {
+	return sourceports.New(e.state, sourceports.Config{
 		BlockSize: e.config.PortBlocks, LeaseNamespace: e.config.Ways.LeaseNamespace, Journal: e.config.Journal, Logger: e.logger,
-		Attachments: func() portAttachments { return e.attacher },
+		Attachments: func() sourceports.Attachments { return e.attacher },
 		Changed:     func() { e.changed(true, time.Now()) }, FaultsChanged: e.faultsChanged,
 		TellPod: e.events.TellPod, TellNode: e.events.Tell,
 		Explain: func(err error) error { return e.explain(err) }, // Watch sets it
@@ -233,7 +234,7 @@ func (e *Extension) warnOfUnknownNode() {
 // Wait returns when all that Watch has begun has ended.
 func (e *Extension) Wait() {
 	e.running.Wait()
-	if err := e.sourcePorts.close(); err != nil {
+	if err := e.sourcePorts.Close(); err != nil {
 		e.logger.Error(err, "The journal of source ports may lack its last lines")
 	}
 }
@@ -286,7 +287,7 @@ func (e *Extension) wake() {
 // known tells that all objects of a kind are known. What came before the last of them was not due.
 func (e *Extension) known(kind string) {
 	if kind == cluster.Nodes {
-		e.sourcePorts.nodesKnown()
+		e.sourcePorts.NodesKnown()
 	}
 	opens := e.barrier.Known(kind)
 	waitingForObjects.WithLabelValues(kind).Set(0)

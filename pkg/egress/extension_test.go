@@ -28,6 +28,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/manifests"
 )
@@ -314,4 +315,12 @@ func tellSlices(t *testing.T, client kubernetes.Interface, p proxy.Provider) {
 	if cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
 		p.OnEndpointSlicesSynced()
 	}
+}
+
+// TestNew_PortBlocksWithoutSteering: a node that cannot steer starts, also if blocks are asked for.
+func TestNew_PortBlocksWithoutSteering(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	e := New(ctx, Config{PortBlocks: 512, Journal: sourceports.Journal{Folder: t.TempDir()}})
+	cancel()
+	e.Wait()
 }

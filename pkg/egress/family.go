@@ -61,7 +61,7 @@ func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again ti
 	}
 	change := e.update(f, regular)
 	e.pool.sync(f.name)
-	e.sourcePorts.synced(f.name)
+	e.sourcePorts.Synced(f.name)
 	ways, wake := e.steerer.sync(f.name)
 	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
 	numbers := p.Numbers()

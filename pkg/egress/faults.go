@@ -82,7 +82,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 		add(incomplete, string(name)+": packets whose egress IP is on another node are dropped: %v", e.families[name].reconciler.Status().SteeringFault)
 	}
 	add(absent, "this node does not hear the other nodes of the pool, nor they it, so it takes no egress IPs of nodes that fail, and drains nothing: %v", e.pool.absent())
-	add(unclaimable, "this node cannot claim blocks of source ports, so pods that start here may share ports: %v", e.sourcePorts.fault())
+	add(unclaimable, "this node cannot claim blocks of source ports, so pods that start here may share ports: %v", e.sourcePorts.Fault())
 	if e.steerer == nil {
 		return faults
 	}
@@ -125,7 +125,7 @@ func (e *Extension) troubles() map[plan.Service][]tell.Trouble {
 		troubles[about] = append(troubles[about], t)
 	}
 	maps.Copy(troubles, e.steerer.troubles(e.pool.troubles(), e.pool.leftTroubles(time.Now())))
-	for about, t := range e.sourcePorts.troubles() {
+	for about, t := range e.sourcePorts.Troubles() {
 		troubles[about] = append(troubles[about], t)
 	}
 	for _, f := range e.steeringFaults() {

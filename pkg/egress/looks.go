@@ -62,7 +62,7 @@ func (e *Extension) Usage(ctx context.Context) (any, error) {
 			result.Addresses = append(result.Addresses, addressUsage(ip, u))
 		}
 	}
-	result.CountPorts(e.sourcePorts.assignments())
+	result.CountPorts(e.sourcePorts.Assignments())
 	slices.SortFunc(result.Addresses, func(a, b status.AddressUsage) int { return a.IP.Compare(b.IP) })
 	l.keep(result, seen, fast)
 	return result, nil

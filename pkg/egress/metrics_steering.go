@@ -8,6 +8,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -34,7 +35,7 @@ type steeringCollector struct {
 }
 
 func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc, portBlocksDesc, portSharingDesc, portBlockUsageDesc, secondBlocksDesc} {
+	for _, desc := range append([]*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc}, sourceports.Descs...) {
 		descs <- desc
 	}
 }
@@ -60,7 +61,7 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 			collected <- metrics.NewLazyConstMetric(announcementsDesc, metrics.CounterValue, float64(datagrams), result)
 		}
 	}
-	e.sourcePorts.collect(gauge)
+	e.sourcePorts.Collect(gauge)
 	e.pool.collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.CounterValue, value, labels...)
 	})

@@ -28,6 +28,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -66,12 +67,14 @@ func (p poolTest) label(name string, in bool) {
 // the source ports that follow from them, nor for what the pool is told of them.
 func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
 	p := newPoolTest(t)
-	p.steered.ports = newSourcePorts(p.steered.state, sourcePortsConfig{BlockSize: 512})
+	p.steered.ports = sourceports.New(p.steered.state, sourceports.Config{BlockSize: 512})
 	p.steered.adjacent = func(_, _ netip.Addr) error { return nil }
 	p.steered.synced(v1.IPv4Protocol, cluster.Families[:1])
 	member := p.steered.join(true)
-	planning := (*sync.Mutex)(reflect.ValueOf(p.steered.state).Elem().FieldByName("mu").Addr().UnsafePointer())
-	for _, held := range []*sync.Mutex{planning, &p.poolNode.mu, &p.steered.ports.mu} {
+	lockOf := func(other any) *sync.Mutex {
+		return (*sync.Mutex)(reflect.ValueOf(other).Elem().FieldByName("mu").Addr().UnsafePointer())
+	}
+	for _, held := range []*sync.Mutex{lockOf(p.steered.state), lockOf(p.steered.ports), &p.poolNode.mu} {
 		held.Lock()
 		defer held.Unlock()
 	}

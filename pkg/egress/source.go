@@ -31,8 +31,8 @@ func (e *Extension) Snapshot() status.Snapshot {
 		Addresses: e.addresses(families),
 		FastPath:  e.fastStatus(),
 
-		PortBlocks: e.sourcePorts.assignments(),
-		PortMap:    e.sourcePorts.portMap(),
+		PortBlocks: e.sourcePorts.Assignments(),
+		PortMap:    e.sourcePorts.PortMap(),
 
 		SteeringProblems: e.steeringProblems(),
 		PluginProblems:   summary.Problems,

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/wake"
@@ -81,7 +82,7 @@ type steerer struct {
 	changed, wake, known func()
 
 	clashes *clashes
-	ports   *sourcePorts
+	ports   *sourceports.Allocator
 
 	// mu is taken while no other lock is held, and nobody takes another one under it. Others are told when it was released. Statements, this
 	// node's addresses and snapshots of the objects have a number, so that an older one never replaces a newer one.
@@ -174,7 +175,7 @@ func (e *Extension) announce(addresses []netip.Addr) {
 
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily) {
-	leases := holders.Leases{Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published, Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.setClaims}
+	leases := holders.Leases{Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published, Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.SetClaims}
 	if e.steerer = newSteerer(e, leases, outer); e.steerer == nil {
 		return
 	}
@@ -185,7 +186,7 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.giveAllAway, e.pool.goOn) })
 	}
 	e.running.Go(func() { holders.WatchAddresses(ctx, steering.Device, e.steerer.setOnInterfaces) })
-	e.sourcePorts.run(ctx, &e.running, claims)
+	e.sourcePorts.Run(ctx, &e.running, claims)
 	e.running.Go(func() { leases.Watch(ctx, e.steerer.apply) })
 	e.running.Go(func() { e.steerer.publisher.Run(ctx) })
 	e.running.Go(func() { e.endClashes(ctx) })
@@ -241,7 +242,7 @@ func (s *steerer) follow(event holders.Event, after outcome) {
 		s.tell(after.said) // other nodes need not wait for this one's rules
 		s.memberWake.Send()
 	}
-	changed := s.ports.apply(event) || after.changed
+	changed := s.ports.Apply(event) || after.changed
 	switch event := event.(type) {
 	case holders.OwnAddresses:
 		changed = s.setHeld() || changed
@@ -404,7 +405,7 @@ func (s *steerer) sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	s.memberWake.Send() // time has passed
 	s.tell(said)
 	s.tellPorts(said)
-	s.ports.note(family, result.Held)
+	s.ports.NoteHeld(family, result.Held)
 	s.addPods(&result, family, m, here)
 	s.findSenders(result)
 	return result, wake
@@ -508,7 +509,7 @@ func (s *steerer) steeringAt(family v1.IPFamily, m moment) (result kernel.Steeri
 // addPods adds to the ways of an IP family which source ports pods have, and, if other nodes may send packets here, on which nodes bound
 // pods run. The lock must not be held.
 func (s *steerer) addPods(result *kernel.Steering, family v1.IPFamily, m moment, here bool) {
-	s.ports.steer(family, m.EgressIPs[family], result)
+	s.ports.AddPorts(family, m.EgressIPs[family], result)
 	result.Roaming = s.state.Config.Scope == placement.Cluster
 	if here {
 		nodes := maps.Clone(s.nodes(family, m))
@@ -708,13 +709,13 @@ func SteeringFor(family v1.IPFamily, config Config, objects cluster.Objects) (re
 	for _, node := range objects.Nodes {
 		steerer.node.Apply(s.NodeSeen(node, outer), now)
 	}
-	steerer.ports = newSourcePorts(s, sourcePortsConfig{BlockSize: config.PortBlocks})
+	steerer.ports = sourceports.New(s, sourceports.Config{BlockSize: config.PortBlocks})
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
 		assigned, revision, assignedErr := holders.Assigning(lease)
 		err = errors.Join(err, leaseErr, assignedErr)
 		steerer.node.Apply(announced, now)
-		steerer.ports.takeLease(lease.Name, revision, assigned, now)
+		steerer.ports.TakeLease(lease.Name, revision, assigned, now)
 	}
 	steerer.node.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
 	steerer.node.Apply(holders.LeasesKnown{}, now)
@@ -773,7 +774,7 @@ func (s *steerer) tellPorts(said holders.Statement) {
 	if said.Revision == 0 || s.announcer == nil {
 		return
 	}
-	if blocks, _, revision := s.ports.stated(); revision > 0 {
+	if blocks, _, revision := s.ports.Stated(); revision > 0 {
 		s.announcer.SetAssigned(revision, blocks)
 	}
 }
@@ -785,7 +786,7 @@ func (s *steerer) published() holders.Published {
 	s.mu.Unlock()
 	if p.Revision > 0 {
 		p.Choices = s.state.PublishChoices()
-		_, p.Assigned, p.AssignedRevision = s.ports.stated()
+		_, p.Assigned, p.AssignedRevision = s.ports.Stated()
 	}
 	return p
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/journal"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
 )
 
 // journalFlags are the values of the arguments about the journal of source ports.
@@ -41,6 +41,6 @@ func (p *Proxy) takeJournal() error {
 	if err != nil || !exact || bytes < journal.LeastSize {
 		return p.config.Errorf("proxyArguments."+journalSizeKey, "invalid value %q: expected a number of bytes, at least 1Mi, for example 64Mi", f.size)
 	}
-	p.extension.Journal = egress.Journal{Folder: JournalFolder(f.folder, p.flags.socket), Size: bytes}
+	p.extension.Journal = sourceports.Journal{Folder: JournalFolder(f.folder, p.flags.socket), Size: bytes}
 	return nil
 }

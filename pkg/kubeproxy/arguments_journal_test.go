@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
 )
 
 func TestTakeJournal(t *testing.T) {
@@ -17,7 +17,7 @@ func TestTakeJournal(t *testing.T) {
 		p := &Proxy{config: config, flags: args.egress}
 		return p, p.takeJournal()
 	}
-	for arguments, want := range map[string]egress.Journal{
+	for arguments, want := range map[string]sourceports.Journal{
 		"":                                {Folder: "/var/lib/origin-node/journal", Size: 64 << 20},
 		"egress-snat-socket: [/run/a.b]":  {Folder: "/run/a.b.journal", Size: 64 << 20},
 		"egress-snat-socket: ['']":        {Folder: "/var/lib/origin-node/journal", Size: 64 << 20},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
@@ -152,7 +153,7 @@ func (p *Proxy) tell(ctx context.Context, x extensions) {
 	var others []status.Resource
 	if x.snat != nil {
 		source = x.snat
-		others = append(others, status.Resource{Path: status.UsagePath, Get: x.snat.Usage}, status.Resource{Path: status.PortUsersPath, Ask: egress.PortUsers})
+		others = append(others, status.Resource{Path: status.UsagePath, Get: x.snat.Usage}, status.Resource{Path: status.PortUsersPath, Ask: sourceports.Users})
 	}
 	if x.ports != nil {
 		others = append(others, status.Resource{Path: tunnel.SnapshotPath, Get: x.ports.Snapshot}, status.Resource{Path: tunnel.VerifyPath, Get: x.ports.Verify})

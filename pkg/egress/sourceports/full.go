@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"context"
@@ -36,7 +36,7 @@ type fullBlocks struct {
 	tracked func() (int, error)
 	count   func(ctx context.Context, family kernel.Family, pods map[netip.Addr]bool) (map[netip.Addr]conntrack.Busiest, error)
 
-	// What follows is protected by the lock of sourcePorts.
+	// What follows is protected by the lock of the Allocator.
 	//
 	// settings are those of source ports in the pods' network namespaces, as far as the CNI plugin has passed them to this process, told what
 	// was told of pods, both by container ID.
@@ -85,24 +85,24 @@ func (f *fullBlocks) keep(pods map[string]attachments.Attachment) {
 }
 
 // lastUsage is what the fullest pod of each egress IP used of its ports at the last look.
-func (s *sourcePorts) lastUsage() map[netip.Addr]float64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.full.usage
+func (al *Allocator) lastUsage() map[netip.Addr]float64 {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	return al.full.usage
 }
 
 // setting returns that of a pod's source ports; nil if this process has none.
-func (s *sourcePorts) setting(id string) *os.File {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.full.settings[id]
+func (al *Allocator) setting(id string) *os.File {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	return al.full.settings[id]
 }
 
 // isNew notes that something is told of a pod, and tells whether it was not before.
-func (s *sourcePorts) isNew(id string, what fullness) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	told := s.full.told
+func (al *Allocator) isNew(id string, what fullness) bool {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	told := al.full.told
 	if told[id] == nil {
 		told[id] = map[fullness]bool{}
 	}
@@ -111,17 +111,17 @@ func (s *sourcePorts) isNew(id string, what fullness) bool {
 	return !was
 }
 
-// takeLocalPorts is that of [attach.Node]. The file keeps no network namespace: when that has ended, writes fail.
-func (s *sourcePorts) takeLocalPorts(id string, setting *os.File) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, has := s.pods[id]; !has {
+// TakeLocalPorts is that of an [attach.Node]: it takes the setting of the source ports inside a pod. The file keeps no network namespace: when that has ended, writes fail.
+func (al *Allocator) TakeLocalPorts(id string, setting *os.File) error {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	if _, has := al.pods[id]; !has {
 		return errors.Join(&cni.Failure{Reason: cni.NotAttached, Message: id}, setting.Close())
 	}
-	if before := s.full.settings[id]; before != nil {
+	if before := al.full.settings[id]; before != nil {
 		_ = before.Close() // nothing was written
 	}
-	s.full.settings[id] = setting
+	al.full.settings[id] = setting
 	return nil
 }
 
@@ -138,18 +138,18 @@ func apart(ports []attachments.Ports) (firsts, seconds []attachments.Ports) {
 }
 
 // restoreSecond has the keeper know the second block of a pod of an earlier process.
-func (s *sourcePorts) restoreSecond(a attachments.Attachment) {
+func (al *Allocator) restoreSecond(a attachments.Attachment) {
 	first, last, of := a.SecondBlock()
 	if len(of) > 0 {
 		given := portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
-		s.keeper.Restore(portblocks.Second(a.ContainerID), of, int(last-first)+1, given)
+		al.keeper.Restore(portblocks.Second(a.ContainerID), of, int(last-first)+1, given)
 	}
 }
 
 // secondsFor returns the ports that a pod has besides its first ones: what it had, but of those egress IPs of which it has lost it, and
 // what it was given since. Where it has no first block, there is no second.
-func (s *sourcePorts) secondsFor(a attachments.Attachment, had, firsts []attachments.Ports, bindings []plan.Binding) (seconds []attachments.Ports) {
-	given, _ := s.keeper.Of(portblocks.Second(a.ContainerID))
+func (al *Allocator) secondsFor(a attachments.Attachment, had, firsts []attachments.Ports, bindings []plan.Binding) (seconds []attachments.Ports) {
+	given, _ := al.keeper.Of(portblocks.Second(a.ContainerID))
 	for _, p := range firsts {
 		isSame := func(o attachments.Ports) bool { return o.IP == p.IP && o.EgressIP == p.EgressIP }
 		isBound := leadTo(bindings, p.EgressIP)
@@ -167,7 +167,7 @@ func (s *sourcePorts) secondsFor(a attachments.Attachment, had, firsts []attachm
 }
 
 // watchFull gives pods a second block before all ports of their first one are in use, until ctx ends.
-func (s *sourcePorts) watchFull(ctx context.Context) {
+func (al *Allocator) watchFull(ctx context.Context) {
 	timer := time.NewTimer(fullLook)
 	defer timer.Stop()
 	for {
@@ -178,7 +178,7 @@ func (s *sourcePorts) watchFull(ctx context.Context) {
 		}
 		began := time.Now()
 		wait := fullLook
-		if s.lookForFull(ctx) {
+		if al.lookForFull(ctx) {
 			wait = widenAfter
 		}
 		timer.Reset(max(wait, fullLookShare*time.Since(began)))
@@ -186,43 +186,43 @@ func (s *sourcePorts) watchFull(ctx context.Context) {
 }
 
 // lookForFull has a look at the pods that have blocks, and tells whether the next one should be soon.
-func (s *sourcePorts) lookForFull(ctx context.Context) (soon bool) {
-	pods := s.withBlocks()
+func (al *Allocator) lookForFull(ctx context.Context) (soon bool) {
+	pods := al.withBlocks()
 	for _, a := range pods {
-		s.widen(a)
+		al.widen(a)
 	}
-	busiest := s.busiest(ctx, pods)
+	busiest := al.busiest(ctx, pods)
 	usage := map[netip.Addr]float64{}
 	for _, a := range pods {
 		isFull := false
-		for _, u := range usageOf(a, busiest, s.bindingsOf(a)) {
+		for _, u := range usageOf(a, busiest, al.bindingsOf(a)) {
 			usage[u.egressIP] = max(usage[u.egressIP], u.ratio())
 			if u.isFull() && !isFull { // one is enough: it has the same ports of all
 				isFull = true
-				soon = s.relieve(a, u) || soon
+				soon = al.relieve(a, u) || soon
 			}
 		}
 	}
-	s.mu.Lock()
-	s.full.usage = usage
-	s.mu.Unlock()
+	al.mu.Lock()
+	al.full.usage = usage
+	al.mu.Unlock()
 	return soon
 }
 
 // withBlocks returns this node's pods that have ports of their own.
-func (s *sourcePorts) withBlocks() (pods []attachments.Attachment) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(s.pods)) {
-		if _, _, of := s.pods[id].Block(); len(of) > 0 {
-			pods = append(pods, s.pods[id])
+func (al *Allocator) withBlocks() (pods []attachments.Attachment) {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(al.pods)) {
+		if _, _, of := al.pods[id].Block(); len(of) > 0 {
+			pods = append(pods, al.pods[id])
 		}
 	}
 	return pods
 }
 
 // busiest counts the flows of pods, if there are enough that one of them may need more ports.
-func (s *sourcePorts) busiest(ctx context.Context, pods []attachments.Attachment) map[netip.Addr]conntrack.Busiest {
+func (al *Allocator) busiest(ctx context.Context, pods []attachments.Attachment) map[netip.Addr]conntrack.Busiest {
 	least := 1 << 16
 	families := map[kernel.Family]map[netip.Addr]bool{}
 	for _, a := range pods {
@@ -239,29 +239,29 @@ func (s *sourcePorts) busiest(ctx context.Context, pods []attachments.Attachment
 	if len(pods) == 0 {
 		return nil
 	}
-	flows, err := s.full.tracked()
+	flows, err := al.full.tracked()
 	all := map[netip.Addr]conntrack.Busiest{}
 	for family, addresses := range families {
 		if err == nil && !nearlyAll(flows, least) {
 			break
 		}
-		counted, failed := s.full.count(ctx, family, addresses)
+		counted, failed := al.full.count(ctx, family, addresses)
 		if failed != nil && ctx.Err() == nil {
 			err = errors.Join(err, failed)
 		}
 		maps.Copy(all, counted)
 	}
-	s.complain(err)
+	al.complain(err)
 	return all
 }
 
 // complain logs why it is not known which ports are in use, once.
-func (s *sourcePorts) complain(err error) {
-	s.mu.Lock()
-	isNew := s.full.failed.Changes(err)
-	s.mu.Unlock()
+func (al *Allocator) complain(err error) {
+	al.mu.Lock()
+	isNew := al.full.failed.Changes(err)
+	al.mu.Unlock()
 	if isNew && err != nil {
-		s.config.Logger.Error(err, "It is not known how many of their source ports pods use, so those that need more may get none; will retry, further failures are not logged")
+		al.config.Logger.Error(err, "It is not known how many of their source ports pods use, so those that need more may get none; will retry, further failures are not logged")
 	}
 }
 
@@ -298,48 +298,48 @@ func usageOf(a attachments.Attachment, busiest map[netip.Addr]conntrack.Busiest,
 
 // relieve has a pod get a second block whose first one is nearly full, or tells that it gets no more. It tells whether something more is to
 // be done soon.
-func (s *sourcePorts) relieve(a attachments.Attachment, u blockUsage) (soon bool) {
+func (al *Allocator) relieve(a attachments.Attachment, u blockUsage) (soon bool) {
 	id := a.ContainerID
 	_, _, second := a.SecondBlock()
 	switch {
 	case len(second) > 0 && !slices.Contains(second, u.egressIP):
-		s.tellFull(a, u, exhausted, "its second block could not be had of this egress IP")
+		al.tellFull(a, u, exhausted, "its second block could not be had of this egress IP")
 		return false
 	case len(second) > 0 && a.Widened:
-		s.tellFull(a, u, exhausted, "it has two blocks already, and gets no third one")
+		al.tellFull(a, u, exhausted, "it has two blocks already, and gets no third one")
 		return false
-	case s.setting(id) == nil:
-		s.tellFull(a, u, unwidened, "this process of the node cannot give it more: the pod has started before it, or the CNI plugin is an older one")
+	case al.setting(id) == nil:
+		al.tellFull(a, u, unwidened, "this process of the node cannot give it more: the pod has started before it, or the CNI plugin is an older one")
 		return false
 	case len(second) > 0:
 		return false // it has just been widened, or that has failed
 	}
-	before, tried := s.keeper.Of(portblocks.Second(id))
-	s.keeper.AddSecond(id)
-	after, decided := s.keeper.Of(portblocks.Second(id))
+	before, tried := al.keeper.Of(portblocks.Second(id))
+	al.keeper.AddSecond(id)
+	after, decided := al.keeper.Of(portblocks.Second(id))
 	if len(after.Of) == 0 && (decided || tried && len(before.Of) == 0) {
-		s.tellFull(a, u, unserved, "there is no second block: few are free, or none could be claimed")
+		al.tellFull(a, u, unserved, "there is no second block: few are free, or none could be claimed")
 		return false
 	}
 	return true
 }
 
 // tellFull tells, once, that a pod will not be able to connect to a destination when all of its ports are in use.
-func (s *sourcePorts) tellFull(a attachments.Attachment, u blockUsage, what fullness, why string) {
-	if !s.isNew(a.ContainerID, what) {
+func (al *Allocator) tellFull(a attachments.Attachment, u blockUsage, what fullness, why string) {
+	if !al.isNew(a.ContainerID, what) {
 		return
 	}
-	s.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
+	al.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
 		"this pod uses %d of its %d source ports of %s towards tcp %s, and %s. When all are in use it cannot connect there any more. Let it reuse connections, or give its Service larger blocks (the annotation network.openshift.io/egress-port-block) or more egress IPs, and start the pod again",
 		u.busiest.Ports, u.ports, u.egressIP, u.busiest.Destination, why))
 }
 
 // widen lets a pod use its second block inside, once. A pod that has set the range itself keeps it: what leaves from other ports than its
 // own is translated.
-func (s *sourcePorts) widen(a attachments.Attachment) {
+func (al *Allocator) widen(a attachments.Attachment) {
 	first, last, _ := a.Block()
 	secondFirst, secondLast, of := a.SecondBlock()
-	setting := s.setting(a.ContainerID)
+	setting := al.setting(a.ContainerID)
 	if len(of) == 0 || setting == nil || a.Widened {
 		return
 	}
@@ -356,13 +356,13 @@ func (s *sourcePorts) widen(a attachments.Attachment) {
 		_, err = setting.WriteAt(fmt.Appendf(nil, "%d %d", wide.First, wide.Last), 0)
 	}
 	if err == nil {
-		err = s.config.Attachments().SetWidened(a.ContainerID)
+		err = al.config.Attachments().SetWidened(a.ContainerID)
 	}
 	if err != nil {
-		if s.isNew(a.ContainerID, unwritten) {
-			s.config.Logger.Error(err, "A pod cannot be given the source ports of its second block; will retry, further failures are not logged", "pod", a.Pod, "ports", wide)
+		if al.isNew(a.ContainerID, unwritten) {
+			al.config.Logger.Error(err, "A pod cannot be given the source ports of its second block; will retry, further failures are not logged", "pod", a.Pod, "ports", wide)
 		}
 		return
 	}
-	s.config.Logger.Info("A pod uses a second block of source ports", "pod", a.Pod, "ports", wide, "first", has, "second", kernel.Ports{First: secondFirst, Last: secondLast})
+	al.config.Logger.Info("A pod uses a second block of source ports", "pod", a.Pod, "ports", wide, "first", has, "second", kernel.Ports{First: secondFirst, Last: secondLast})
 }

@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"context"
@@ -49,21 +49,21 @@ func openJournal(j Journal, node string, logger klog.Logger, tell func(reason pl
 }
 
 // keepJournal writes down which pod has which source ports from now on.
-func (s *sourcePorts) keepJournal(j Journal) {
+func (al *Allocator) keepJournal(j Journal) {
 	var err error
-	if s.journal, err = openJournal(j, s.state.Config.NodeName, s.config.Logger, s.config.TellNode); err != nil {
-		s.recorder = unopened{err}
+	if al.journal, err = openJournal(j, al.state.Config.NodeName, al.config.Logger, al.config.TellNode); err != nil {
+		al.recorder = unopened{err}
 		return
 	}
-	s.recorder, s.resume = s.journal, s.journal.Resume
+	al.recorder, al.resume = al.journal, al.journal.Resume
 }
 
-// close ends the journal. Call it when all else has ended; after an error it may lack its last lines.
-func (s *sourcePorts) close() error {
-	if s == nil || s.journal == nil {
+// Close ends the journal. Call it when all else has ended; after an error it may lack its last lines.
+func (al *Allocator) Close() error {
+	if al == nil || al.journal == nil {
 		return nil
 	}
-	return s.journal.Close()
+	return al.journal.Close()
 }
 
 // unopened is a [portblocks.Recorder] that writes nothing down, for this reason.
@@ -77,62 +77,62 @@ func (u unopened) Released(context.Context, portblocks.Assignment, time.Time) er
 const recordPatience = 2 * time.Second
 
 // begin tells the recorder who has ports when this process begins, once.
-func (s *sourcePorts) begin(ctx context.Context) {
-	s.resumed.Do(func() {
-		if s.resume == nil {
+func (al *Allocator) begin(ctx context.Context) {
+	al.resumed.Do(func() {
+		if al.resume == nil {
 			return
 		}
 		var has []portblocks.Assignment
-		for _, a := range s.config.Attachments().All() {
+		for _, a := range al.config.Attachments().All() {
 			for _, p := range a.Ports {
 				if !a.Recorded {
-					has = append(has, s.assignment(a, p))
+					has = append(has, al.assignment(a, p))
 				}
 			}
 		}
-		if err := s.resume(ctx, has); err != nil {
-			s.unrecorded(err, "pods that ran before this process")
+		if err := al.resume(ctx, has); err != nil {
+			al.unrecorded(err, "pods that ran before this process")
 		}
 	})
 }
 
 // unrecorded tells that it is not written down which source ports somebody has.
-func (s *sourcePorts) unrecorded(err error, whose string) {
+func (al *Allocator) unrecorded(err error, whose string) {
 	unrecordedPorts.WithLabelValues().Inc()
-	s.config.Logger.Error(err, "It is not written down which source ports pods have", "pods", whose)
-	s.config.TellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports %s have, so it may not be found later who used them: %v", whose, err))
+	al.config.Logger.Error(err, "It is not written down which source ports pods have", "pods", whose)
+	al.config.TellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports %s have, so it may not be found later who used them: %v", whose, err))
 }
 
 // beginRecording begins to write down what a pod gets that is about to run. Meanwhile the kernel is written, and reconcile leaves the pod
 // alone. If this process ends now, the next one writes it down, or what is written down of a pod whose file has no ports has ended: see begin.
-func (s *sourcePorts) beginRecording(ctx context.Context, a attachments.Attachment, ports []attachments.Ports) {
+func (al *Allocator) beginRecording(ctx context.Context, a attachments.Attachment, ports []attachments.Ports) {
 	done := make(chan struct{})
-	s.mu.Lock()
-	s.recording[a.ContainerID] = done
-	s.mu.Unlock()
+	al.mu.Lock()
+	al.recording[a.ContainerID] = done
+	al.mu.Unlock()
 	go func() {
-		s.record(context.WithoutCancel(ctx), a, nil, ports)
-		s.mu.Lock()
-		if s.recording[a.ContainerID] == done {
-			delete(s.recording, a.ContainerID)
+		al.record(context.WithoutCancel(ctx), a, nil, ports)
+		al.mu.Lock()
+		if al.recording[a.ContainerID] == done {
+			delete(al.recording, a.ContainerID)
 		}
-		s.mu.Unlock()
+		al.mu.Unlock()
 		close(done)
-		s.wake.Send()
+		al.wake.Send()
 	}()
 }
 
-func (s *sourcePorts) isRecording(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.recording[id] != nil
+func (al *Allocator) isRecording(id string) bool {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	return al.recording[id] != nil
 }
 
-// recorded returns when what a pod has got is on the disk, or cannot be, or ctx ends.
-func (s *sourcePorts) recorded(ctx context.Context, id string) {
-	s.mu.Lock()
-	done := s.recording[id]
-	s.mu.Unlock()
+// Recorded is that of an [attach.Node]: it returns when what a pod has got is on the disk, or cannot be, or ctx ends.
+func (al *Allocator) Recorded(ctx context.Context, id string) {
+	al.mu.Lock()
+	done := al.recording[id]
+	al.mu.Unlock()
 	if done == nil {
 		return
 	}
@@ -143,13 +143,13 @@ func (s *sourcePorts) recorded(ctx context.Context, id string) {
 }
 
 // record writes down what a pod has instead of what it had.
-func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, before, after []attachments.Ports) {
-	if s.recorder == nil {
+func (al *Allocator) record(ctx context.Context, a attachments.Attachment, before, after []attachments.Ports) {
+	if al.recorder == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordPatience)
 	defer cancel()
-	s.begin(ctx)
+	al.begin(ctx)
 	var errs []error
 	at := a.Released
 	if at.IsZero() {
@@ -157,25 +157,25 @@ func (s *sourcePorts) record(ctx context.Context, a attachments.Attachment, befo
 	}
 	for _, p := range before {
 		if !slices.Contains(after, p) {
-			errs = append(errs, s.recorder.Released(ctx, s.assignment(a, p), at))
+			errs = append(errs, al.recorder.Released(ctx, al.assignment(a, p), at))
 		}
 	}
 	var recorded sync.WaitGroup // at once: what waits for the disk together is written together
 	assigned := make([]error, len(after))
 	for i, p := range after {
 		if !slices.Contains(before, p) {
-			recorded.Go(func() { assigned[i] = s.recorder.Assigned(ctx, s.assignment(a, p)) })
+			recorded.Go(func() { assigned[i] = al.recorder.Assigned(ctx, al.assignment(a, p)) })
 		}
 	}
 	recorded.Wait()
 	if err := errors.Join(append(errs, assigned...)...); err != nil {
-		s.unrecorded(err, "the containers of the pod "+a.Pod.String())
+		al.unrecorded(err, "the containers of the pod "+a.Pod.String())
 	}
 }
 
-func (s *sourcePorts) assignment(a attachments.Attachment, p attachments.Ports) portblocks.Assignment {
+func (al *Allocator) assignment(a attachments.Attachment, p attachments.Ports) portblocks.Assignment {
 	return portblocks.Assignment{
 		Pod: portblocks.Pod{Namespace: a.Pod.Namespace, Name: a.Pod.Name, UID: uidOf(a), IP: p.IP}, Service: p.Service, EgressIP: p.EgressIP,
-		Ports: kernel.Ports{First: p.First, Last: p.Last}, Shared: p.Shared, Second: p.Second, Node: s.state.Config.NodeName, Since: p.Since,
+		Ports: kernel.Ports{First: p.First, Last: p.Last}, Shared: p.Shared, Second: p.Second, Node: al.state.Config.NodeName, Since: p.Since,
 	}
 }

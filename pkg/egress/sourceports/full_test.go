@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"context"
@@ -59,7 +59,7 @@ func (f *fullTest) pass(name string, ports kernel.Ports) (read func() string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := f.takeLocalPorts(name, file); err != nil {
+	if err := f.TakeLocalPorts(name, file); err != nil {
 		f.Fatal(err)
 	}
 	return func() string {
@@ -102,7 +102,7 @@ func (f *fullTest) blocks(name string) (first, second kernel.Ports) {
 // says fails unless the kernel, other nodes and the Lease are told of both blocks of 10.128.0.5.
 func (f *fullTest) says(when string, first, second kernel.Ports) {
 	f.Helper()
-	stated, assigned, _ := f.stated()
+	stated, assigned, _ := f.Stated()
 	for _, block := range []kernel.Block{{Ports: first}, {Ports: second, Second: true}} {
 		block.Pod, block.EgressIP = netip.MustParseAddr("10.128.0.5"), egressIP
 		said, err := portblocks.ParseBlocks(assigned)
@@ -162,7 +162,7 @@ func TestFullBlocks_Second(t *testing.T) {
 		f.end("web-0")
 		f.wrote("ended", "- web-0 203.0.113.10 00:00:00", "- web-0 203.0.113.10 00:00:00")
 		synctest.Wait()
-		if stated, _, _ := f.stated(); len(stated) != 1 || f.keeper.Knows(portblocks.Second("web-0")) {
+		if stated, _, _ := f.Stated(); len(stated) != 1 || f.keeper.Knows(portblocks.Second("web-0")) {
 			t.Errorf("ended, and stated are %v", stated)
 		}
 	})
@@ -321,7 +321,7 @@ func TestFullBlocks_Settings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.takeLocalPorts("web-9", unknown); err == nil {
+		if err := f.TakeLocalPorts("web-9", unknown); err == nil {
 			t.Error("the setting of an unknown pod was taken")
 		}
 		for i, file := range []*os.File{before, kept, unknown} {

@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"maps"
@@ -26,13 +26,16 @@ var (
 		"How often it was not written down which source ports a pod has, or has no more.")
 )
 
-// collect tells how many blocks there are, when somebody asks for the metrics.
-func (s *sourcePorts) collect(gauge func(desc *metrics.Desc, value float64, labels ...string)) {
-	if s == nil || s.config.BlockSize == 0 {
+// Descs are those of what Collect tells.
+var Descs = []*metrics.Desc{portBlocksDesc, portSharingDesc, portBlockUsageDesc, secondBlocksDesc}
+
+// Collect tells how many blocks there are, when somebody asks for the metrics; nothing if none are given.
+func (al *Allocator) Collect(gauge func(desc *metrics.Desc, value float64, labels ...string)) {
+	if al == nil || al.config.BlockSize == 0 {
 		return
 	}
-	sharing, usage, seconds := s.sharing(), s.lastUsage(), s.secondBlocks()
-	for ip, n := range s.keeper.Numbers(s.config.BlockSize) {
+	sharing, usage, seconds := al.sharing(), al.lastUsage(), al.secondBlocks()
+	for ip, n := range al.keeper.Numbers(al.config.BlockSize) {
 		for state, count := range map[string]int{"used": n.Own - n.Spare - n.Quiet, "spare": n.Spare, "quiet": n.Quiet, "others": n.Claimed - n.Own, "free": n.Free} {
 			gauge(portBlocksDesc, float64(count), ip.String(), state)
 		}
@@ -46,18 +49,18 @@ func (s *sourcePorts) collect(gauge func(desc *metrics.Desc, value float64, labe
 }
 
 // sharing counts this node's pods that share ports although they were to have a block, by egress IP.
-func (s *sourcePorts) sharing() map[netip.Addr]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (al *Allocator) sharing() map[netip.Addr]int {
+	al.mu.Lock()
+	defer al.mu.Unlock()
 	share := func(a attachments.Attachment, p attachments.Ports) bool { return p.Shared && a.BlockSize > 0 }
-	return countPods(slices.AppendSeq(s.unattached(), maps.Values(s.pods)), share)
+	return countPods(slices.AppendSeq(al.unattached(), maps.Values(al.pods)), share)
 }
 
 // secondBlocks counts this node's pods that have a second block, by egress IP.
-func (s *sourcePorts) secondBlocks() map[netip.Addr]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return countPods(slices.Collect(maps.Values(s.pods)), func(_ attachments.Attachment, p attachments.Ports) bool { return p.Second })
+func (al *Allocator) secondBlocks() map[netip.Addr]int {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	return countPods(slices.Collect(maps.Values(al.pods)), func(_ attachments.Attachment, p attachments.Ports) bool { return p.Second })
 }
 
 // countPods counts pods that have such ports, by egress IP.

@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"net/netip"
@@ -13,31 +13,31 @@ import (
 // unattached returns the bound pods of this node of which the CNI plugin has told nothing: they started without it, and share ports. Each
 // address is an attachment, sorted. They have no UID and no time, which EndpointSlices do not tell, so neither the journal nor the node's
 // Lease has them. The lock must be held.
-func (s *sourcePorts) unattached() (pods []attachments.Attachment) {
-	if s.config.BlockSize == 0 {
+func (al *Allocator) unattached() (pods []attachments.Attachment) {
+	if al.config.BlockSize == 0 {
 		return nil
 	}
 	var addrs []netip.Addr
 	for _, family := range cluster.Families {
-		for addr, home := range s.state.Homes(family) {
-			if home == s.state.Config.NodeName {
+		for addr, home := range al.state.Homes(family) {
+			if home == al.state.Config.NodeName {
 				addrs = append(addrs, addr)
 			}
 		}
 	}
 	attached := cluster.AddressSet{} // after the homes: the plugin tells of a pod before anything is bound by that
-	attached.Add(s.state.AttachedAddresses())
+	attached.Add(al.state.AttachedAddresses())
 	addrs = slices.DeleteFunc(addrs, func(addr netip.Addr) bool { return attached[addr] })
 	slices.SortFunc(addrs, netip.Addr.Compare)
 	for _, addr := range addrs {
-		bindings := s.state.BindingsOf(addr)
+		bindings := al.state.BindingsOf(addr)
 		if len(bindings) == 0 {
 			continue // since a moment
 		}
-		pod := s.state.PodOf(bindings[0].Service, addr)
+		pod := al.state.PodOf(bindings[0].Service, addr)
 		pods = append(pods, attachments.Attachment{
 			Pod: attachments.Pod{Namespace: pod.Namespace, Name: pod.Name}, IPs: []netip.Addr{addr},
-			Ports: portsFor(nil, bindings, portblocks.Given{}, time.Time{}), BlockSize: s.sizeFor(bindings),
+			Ports: portsFor(nil, bindings, portblocks.Given{}, time.Time{}), BlockSize: al.sizeFor(bindings),
 		})
 	}
 	return pods

@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"context"
@@ -37,7 +37,7 @@ func (p *portsTest) slice(endpoints ...string) {
 func (p *portsTest) shows(when string, metric int, shared ...string) {
 	p.Helper()
 	series := []float64{}
-	p.collect(func(desc *metrics.Desc, value float64, labels ...string) {
+	p.Collect(func(desc *metrics.Desc, value float64, labels ...string) {
 		if desc == portSharingDesc && labels[0] == egressIP.String() {
 			series = append(series, value)
 		}
@@ -47,14 +47,14 @@ func (p *portsTest) shows(when string, metric int, shared ...string) {
 		want = series // nobody has claimed blocks of the address
 	}
 	var names []string
-	for _, a := range p.assignments() {
+	for _, a := range p.Assignments() {
 		if a.Shared {
 			names = append(names, fmt.Sprint(a.Pod.Namespace, "/", a.Pod.Name, " ", a.Pod.IP, " ", a.EgressIP, " ", a.Ports, " ", a.Service, " ", a.Node))
 		}
 	}
 	slices.Sort(names)
 	usage := status.Usage{Addresses: []status.AddressUsage{{IP: egressIP}}}
-	usage.CountPorts(p.assignments())
+	usage.CountPorts(p.Assignments())
 	if diff := cmp.Diff(shared, names, cmpopts.EquateEmpty()); diff != "" || !slices.Equal(series, want) || usage.Addresses[0].Sharing != len(shared) {
 		p.Errorf("%s: series %v, want %v; %d in top; in the status (-want +got):\n%s", when, series, want, usage.Addresses[0].Sharing, diff)
 	}
@@ -74,7 +74,7 @@ func TestUnattached_Shares(t *testing.T) {
 		p.shows("no pod", 0)
 		p.slice("10.128.0.8@node-a", "10.128.0.9@node-a", "10.129.0.9@node-b", "10.129.0.8")
 		p.shows("no plugin", 2, pluginless("10.128.0.8"), pluginless("10.128.0.9"))
-		if _, assigned, _ := p.stated(); assigned != "" {
+		if _, assigned, _ := p.Stated(); assigned != "" {
 			t.Errorf("the Lease has %s", assigned)
 		}
 		p.claims()

@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// follow takes all attachments of this node: those that an earlier process knew, and then each change.
-func (s *sourcePorts) follow(all []attachments.Attachment) {
-	if s.config.BlockSize == 0 {
+// Follow takes all attachments of this node: those that an earlier process knew, and then each change. It is the Follow of an [attach.Node].
+func (al *Allocator) Follow(all []attachments.Attachment) {
+	if al.config.BlockSize == 0 {
 		return
 	}
 	pods, run := map[string]attachments.Attachment{}, map[string]bool{}
@@ -26,36 +26,36 @@ func (s *sourcePorts) follow(all []attachments.Attachment) {
 			pods[a.ContainerID] = a
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	maps.DeleteFunc(s.late, func(id string, _ bool) bool { return !run[id] })
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	maps.DeleteFunc(al.late, func(id string, _ bool) bool { return !run[id] })
 	for id := range run {
-		if _, has := pods[id]; run[id] && !has && !s.followed {
-			s.late[id] = true // of an earlier process
+		if _, has := pods[id]; run[id] && !has && !al.followed {
+			al.late[id] = true // of an earlier process
 		}
 	}
-	s.followed = true
-	for id := range s.pods {
-		s.pending[id] = true
+	al.followed = true
+	for id := range al.pods {
+		al.pending[id] = true
 	}
-	for id := range s.pending {
+	for id := range al.pending {
 		if _, decided := pods[id]; !run[id] {
-			s.keeper.Release(id)
-			delete(s.pending, id)
+			al.keeper.Release(id)
+			delete(al.pending, id)
 		} else if decided {
-			delete(s.pending, id)
+			delete(al.pending, id)
 		}
 	}
 	for id, a := range pods {
-		if _, known := s.pods[id]; !known && !s.keeper.Knows(id) {
-			s.keeper.Restore(id, sortedIPs(a.Ports, assignedIP), a.BlockSize, givenOf(a))
-			s.restoreSecond(a)
+		if _, known := al.pods[id]; !known && !al.keeper.Knows(id) {
+			al.keeper.Restore(id, sortedIPs(a.Ports, assignedIP), a.BlockSize, givenOf(a))
+			al.restoreSecond(a)
 		}
 	}
-	s.pods = pods
-	s.full.keep(pods)
-	s.generation++
-	s.wake.Send()
+	al.pods = pods
+	al.full.keep(pods)
+	al.generation++
+	al.wake.Send()
 }
 
 // givenOf returns what a pod has alone.
@@ -64,51 +64,52 @@ func givenOf(a attachments.Attachment) portblocks.Given {
 	return portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
 }
 
-// assign is that of [attach.Node].
-func (s *sourcePorts) assign(ctx context.Context, a attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, size int, err error) {
-	if s.config.BlockSize == 0 {
+// Assign is that of an [attach.Node]: it returns the ports of a pod that is about to run, which may wait for a claim, and begins to write them
+// down.
+func (al *Allocator) Assign(ctx context.Context, a attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, size int, err error) {
+	if al.config.BlockSize == 0 {
 		return nil, 0, nil
 	}
 	if len(bindings) == 0 {
-		s.mu.Lock()
-		s.late[a.ContainerID] = true
-		s.mu.Unlock()
+		al.mu.Lock()
+		al.late[a.ContainerID] = true
+		al.mu.Unlock()
 		return nil, 0, nil
 	}
 	if a.Ports != nil {
 		return a.Ports, a.BlockSize, nil // for its life
 	}
-	s.mu.Lock()
-	delete(s.late, a.ContainerID) // an earlier try was without
-	s.mu.Unlock()
+	al.mu.Lock()
+	delete(al.late, a.ContainerID) // an earlier try was without
+	al.mu.Unlock()
 	var given portblocks.Given
-	if size = s.sizeFor(bindings); size > 0 {
-		s.mu.Lock()
-		s.pending[a.ContainerID] = true
-		s.mu.Unlock()
-		if given, err = s.keeper.Assign(ctx, a.ContainerID, sortedIPs(bindings, boundIP), size); err != nil {
+	if size = al.sizeFor(bindings); size > 0 {
+		al.mu.Lock()
+		al.pending[a.ContainerID] = true
+		al.mu.Unlock()
+		if given, err = al.keeper.Assign(ctx, a.ContainerID, sortedIPs(bindings, boundIP), size); err != nil {
 			return nil, 0, fmt.Errorf("waiting for a block of source ports of the pod %s: %w", a.Pod, err)
 		}
-		s.mu.Lock()
-		ended := !s.pending[a.ContainerID]
-		s.mu.Unlock()
+		al.mu.Lock()
+		ended := !al.pending[a.ContainerID]
+		al.mu.Unlock()
 		if ended { // before it had anything that could be given back
-			s.keeper.Release(a.ContainerID)
+			al.keeper.Release(a.ContainerID)
 			return nil, 0, fmt.Errorf("the pod %s ends", a.Pod)
 		}
 	}
 	ports = portsFor(nil, bindings, given, time.Now())
-	s.beginRecording(ctx, a, ports)
-	s.tellShared(a, ports, size, fmt.Sprintf("all are taken, or none could be claimed within %s", portblocks.Patience))
+	al.beginRecording(ctx, a, ports)
+	al.tellShared(a, ports, size, fmt.Sprintf("all are taken, or none could be claimed within %s", portblocks.Patience))
 	return ports, size, nil
 }
 
 // sizeFor returns the number of ports in the block of a pod with these bindings: the largest that one of its Services says.
-func (s *sourcePorts) sizeFor(bindings []plan.Binding) (size int) {
+func (al *Allocator) sizeFor(bindings []plan.Binding) (size int) {
 	for _, b := range bindings {
-		own, given := s.state.PortBlock(b.Service)
+		own, given := al.state.PortBlock(b.Service)
 		if !given {
-			own = s.config.BlockSize
+			own = al.config.BlockSize
 		}
 		size = max(size, own)
 	}
@@ -157,87 +158,87 @@ func portsFor(had []attachments.Ports, bindings []plan.Binding, given portblocks
 }
 
 // bindingsOf returns those of a pod now.
-func (s *sourcePorts) bindingsOf(a attachments.Attachment) (bindings []plan.Binding) {
+func (al *Allocator) bindingsOf(a attachments.Attachment) (bindings []plan.Binding) {
 	for _, ip := range a.IPs {
-		bindings = append(bindings, s.state.BindingsOf(ip)...)
+		bindings = append(bindings, al.state.BindingsOf(ip)...)
 	}
 	return bindings
 }
 
 // reconcile lets pods' ports follow their bindings and claims, and records the ends of pods.
-func (s *sourcePorts) reconcile(ctx context.Context) {
-	s.mu.Lock()
-	unsaid := s.unsaid
-	s.unsaid = nil
-	s.mu.Unlock()
+func (al *Allocator) reconcile(ctx context.Context) {
+	al.mu.Lock()
+	unsaid := al.unsaid
+	al.unsaid = nil
+	al.mu.Unlock()
 	for _, say := range unsaid {
 		say()
 	}
-	if s.config.BlockSize == 0 {
+	if al.config.BlockSize == 0 {
 		return
 	}
-	s.record(ctx, attachments.Attachment{}, nil, nil) // what there was before
-	for _, lost := range s.keeper.Lost() {
-		s.config.Logger.Error(nil, "A pod has lost a block of source ports, because another node has claimed it: this node's Node was deleted, or somebody has changed the Lease. Unless it has another one, the pod shares ports from now on",
+	al.record(ctx, attachments.Attachment{}, nil, nil) // what there was before
+	for _, lost := range al.keeper.Lost() {
+		al.config.Logger.Error(nil, "A pod has lost a block of source ports, because another node has claimed it: this node's Node was deleted, or somebody has changed the Lease. Unless it has another one, the pod shares ports from now on",
 			"container", portblocks.First(lost.ID), "egressIP", lost.EgressIP, "ports", lost.Ports, "lease", portblocks.LeaseName(lost.EgressIP))
 	}
-	for _, a := range s.config.Attachments().All() {
+	for _, a := range al.config.Attachments().All() {
 		var err error
 		switch {
-		case s.isRecording(a.ContainerID): // its end comes after it has begun
+		case al.isRecording(a.ContainerID): // its end comes after it has begun
 		case a.Ports == nil && a.Released.IsZero():
-			err = s.reconcileLate(ctx, a)
+			err = al.reconcileLate(ctx, a)
 		case a.Ports == nil || a.Recorded:
 		case !a.Released.IsZero():
-			s.record(ctx, a, a.Ports, nil)
-			err = s.config.Attachments().SetRecorded(a.ContainerID)
+			al.record(ctx, a, a.Ports, nil)
+			err = al.config.Attachments().SetRecorded(a.ContainerID)
 		default:
-			err = s.reconcilePod(ctx, a)
+			err = al.reconcilePod(ctx, a)
 		}
 		if err != nil {
-			s.config.Logger.V(2).Info("The source ports of a pod hold, but are not in its file; will retry", "pod", a.Pod, "err", err)
+			al.config.Logger.V(2).Info("The source ports of a pod hold, but are not in its file; will retry", "pod", a.Pod, "err", err)
 		}
 	}
 }
 
 // reconcileLate has a pod share that is bound only after it has started.
-func (s *sourcePorts) reconcileLate(ctx context.Context, a attachments.Attachment) error {
-	s.mu.Lock()
-	late := s.late[a.ContainerID]
-	s.mu.Unlock()
-	bindings := s.bindingsOf(a)
+func (al *Allocator) reconcileLate(ctx context.Context, a attachments.Attachment) error {
+	al.mu.Lock()
+	late := al.late[a.ContainerID]
+	al.mu.Unlock()
+	bindings := al.bindingsOf(a)
 	if !late || len(bindings) == 0 {
 		return nil
 	}
 	ports := portsFor(nil, bindings, portblocks.Given{}, time.Now())
-	s.record(ctx, a, nil, ports)
-	size := s.sizeFor(bindings)
-	s.tellShared(a, ports, size, "no Service gave it an egress IP when it started, or this node gave no blocks then")
-	return s.config.Attachments().SetPorts(a.ContainerID, ports, size)
+	al.record(ctx, a, nil, ports)
+	size := al.sizeFor(bindings)
+	al.tellShared(a, ports, size, "no Service gave it an egress IP when it started, or this node gave no blocks then")
+	return al.config.Attachments().SetPorts(a.ContainerID, ports, size)
 }
 
-func (s *sourcePorts) reconcilePod(ctx context.Context, a attachments.Attachment) error {
-	bindings := s.bindingsOf(a)
+func (al *Allocator) reconcilePod(ctx context.Context, a attachments.Attachment) error {
+	bindings := al.bindingsOf(a)
 	if len(bindings) == 0 {
 		return nil // for a moment, or because it ends: it keeps what it has
 	}
-	s.keeper.Change(a.ContainerID, sortedIPs(bindings, boundIP))
-	given, _ := s.keeper.Of(a.ContainerID)
+	al.keeper.Change(a.ContainerID, sortedIPs(bindings, boundIP))
+	given, _ := al.keeper.Of(a.ContainerID)
 	firsts, seconds := apart(a.Ports)
 	ports := portsFor(firsts, bindings, given, time.Now())
-	ports = append(ports, s.secondsFor(a, seconds, ports, bindings)...)
+	ports = append(ports, al.secondsFor(a, seconds, ports, bindings)...)
 	if slices.Equal(ports, a.Ports) {
 		return nil
 	}
-	s.record(ctx, a, a.Ports, ports)
+	al.record(ctx, a, a.Ports, ports)
 	for _, p := range a.Ports {
 		if !p.Shared && !slices.Contains(ports, p) {
-			s.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
+			al.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
 				"the source ports %d-%d of %s are not this pod's alone any more: another node has claimed them. If it has no others of its own, it shares ports, so an address and a port do not name it", p.First, p.Last, p.EgressIP))
 		}
 	}
-	err := s.config.Attachments().SetPorts(a.ContainerID, ports, a.BlockSize)
-	s.config.Changed()
+	err := al.config.Attachments().SetPorts(a.ContainerID, ports, a.BlockSize)
+	al.config.Changed()
 	return err
 }
 
@@ -250,7 +251,7 @@ func uidOf(a attachments.Attachment) string {
 }
 
 // tellShared tells of a pod that shares although it was to have a block.
-func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.Ports, size int, why string) {
+func (al *Allocator) tellShared(a attachments.Attachment, ports []attachments.Ports, size int, why string) {
 	var of []string
 	for _, p := range ports {
 		if p.Shared {
@@ -260,7 +261,7 @@ func (s *sourcePorts) tellShared(a attachments.Attachment, ports []attachments.P
 	if len(of) == 0 || size == 0 {
 		return
 	}
-	s.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
+	al.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
 		"this pod has no block of %d source ports of %s: %s. It shares the ports %s with others for its life; start it again to try again, or give the Service more egress IPs",
 		size, strings.Join(of, ", "), why, portblocks.Shared))
 }

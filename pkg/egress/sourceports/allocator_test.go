@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"context"
@@ -31,10 +31,12 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
+var egressIP = netip.MustParseAddr("203.0.113.10")
+
 // portsTest are the source ports of node-a, whose Service shop/web has 203.0.113.10 and selects app=web.
 type portsTest struct {
 	*testing.T
-	*sourcePorts
+	*Allocator
 	ctx    context.Context
 	folder string
 	store  *attachments.Store
@@ -80,8 +82,8 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 		defer p.mu.Unlock()
 		p.told = append(p.told, text)
 	}
-	p.sourcePorts = newSourcePorts(cluster.New(config), sourcePortsConfig{
-		BlockSize: size, LeaseNamespace: "origin-node", Attachments: func() portAttachments { return followed{p} },
+	p.Allocator = New(cluster.New(config), Config{
+		BlockSize: size, LeaseNamespace: "origin-node", Attachments: func() Attachments { return followed{p} },
 		Changed: func() {}, FaultsChanged: func() {}, Explain: func(err error) error { return err },
 		TellPod:  func(_, name, _ string, reason plan.Reason, _ string) { tell(name + " " + string(reason)) },
 		TellNode: func(reason plan.Reason, _ string) { tell(string(reason)) },
@@ -94,7 +96,7 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 	for _, a := range store.All() {
 		p.bind(a)
 	}
-	p.follow(store.All())
+	p.Follow(store.All())
 	return p
 }
 
@@ -118,7 +120,7 @@ func (f followed) SetRecorded(id string) error {
 
 func (f followed) change(id string, change func(*attachments.Attachment)) error {
 	_, err := f.p.store.Change(id, change)
-	f.p.follow(f.p.store.All())
+	f.p.Follow(f.p.store.All())
 	return err
 }
 
@@ -132,7 +134,7 @@ func (p *portsTest) bind(a attachments.Attachment) {
 func (p *portsTest) start(name, ip string) []attachments.Ports {
 	p.Helper()
 	ports := p.attach(name, ip)
-	p.sourcePorts.recorded(p.ctx, name)
+	p.Allocator.Recorded(p.ctx, name)
 	return ports
 }
 
@@ -143,9 +145,9 @@ func (p *portsTest) attach(name, ip string) []attachments.Ports {
 	if err := p.store.Put(a); err != nil {
 		p.Fatal(err)
 	}
-	p.follow(p.store.All())
+	p.Follow(p.store.All())
 	p.bind(a)
-	ports, size, err := p.assign(p.ctx, a, p.bindingsOf(a))
+	ports, size, err := p.Assign(p.ctx, a, p.bindingsOf(a))
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -165,7 +167,7 @@ func (p *portsTest) end(name string) {
 		p.Fatal(err)
 	}
 	p.bind(a)
-	p.follow(p.store.All())
+	p.Follow(p.store.All())
 	p.reconcile(p.ctx)
 }
 
@@ -175,8 +177,8 @@ func (p *portsTest) steering(held bool) kernel.Steering {
 	if held {
 		result.Held[egressIP] = true
 	}
-	p.note(v1.IPv4Protocol, result.Held)
-	p.steer(v1.IPv4Protocol, []netip.Addr{egressIP}, &result)
+	p.NoteHeld(v1.IPv4Protocol, result.Held)
+	p.AddPorts(v1.IPv4Protocol, []netip.Addr{egressIP}, &result)
 	return result
 }
 
@@ -196,7 +198,7 @@ func (p *portsTest) claimed(version, claims string) {
 	lease := &coordinationv1.Lease{}
 	lease.Name, lease.Namespace, lease.ResourceVersion = portblocks.LeaseName(egressIP), "origin-node", version
 	lease.Annotations = map[string]string{portblocks.Annotation: claims}
-	p.setClaims(lease, false)
+	p.SetClaims(lease, false)
 }
 
 // inBubble runs a test with a keeper that claims from an API server that takes everything.
@@ -211,12 +213,12 @@ func inBubble(t *testing.T, test func(ctx context.Context)) {
 
 // claims has the keeper run, and claim.
 func (p *portsTest) claims() {
-	p.apply(holders.LeasesKnown{})
-	p.nodesKnown()
+	p.Apply(holders.LeasesKnown{})
+	p.NodesKnown()
 	go p.keeper.Run(p.ctx, versioned())
 }
 
-func TestSourcePorts_LifeOfAPod(t *testing.T) {
+func TestAllocator_LifeOfAPod(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		folder := t.TempDir()
 		p := newPortsTest(ctx, t, folder, 512)
@@ -230,7 +232,7 @@ func TestSourcePorts_LifeOfAPod(t *testing.T) {
 		expect := func(when string, p *portsTest, want []kernel.Block) {
 			t.Helper()
 			got := p.steering(false)
-			stated, assigned, _ := p.stated()
+			stated, assigned, _ := p.Stated()
 			if !slices.Equal(got.Blocks, want) || got.Shared[egressIP] != portblocks.Shared || !slices.Equal(stated, want) || (assigned == "") != (want == nil) {
 				t.Errorf("%s: blocks %v, shared %v, stated %v and %q; want %v", when, got.Blocks, got.Shared, stated, assigned, want)
 			}
@@ -243,7 +245,7 @@ func TestSourcePorts_LifeOfAPod(t *testing.T) {
 		p.reconcile(ctx)
 		p.wrote("a process later")
 		expect("a process later", p, want)
-		if again, _, err := p.assign(ctx, p.store.All()[0], p.bindingsOf(p.store.All()[0])); err != nil || !slices.Equal(again, ports) {
+		if again, _, err := p.Assign(ctx, p.store.All()[0], p.bindingsOf(p.store.All()[0])); err != nil || !slices.Equal(again, ports) {
 			t.Errorf("the plugin asks again: %v, %v", again, err)
 		}
 		p.end("web-0")
@@ -254,9 +256,9 @@ func TestSourcePorts_LifeOfAPod(t *testing.T) {
 	})
 }
 
-// TestSourcePorts_RecordedMeanwhile: what a pod gets is written down while the kernel is written, and before the pod runs. If it ends before that
+// TestAllocator_RecordedMeanwhile: what a pod gets is written down while the kernel is written, and before the pod runs. If it ends before that
 // is done, its end is written down after it, and not lost.
-func TestSourcePorts_RecordedMeanwhile(t *testing.T) {
+func TestAllocator_RecordedMeanwhile(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
 		p.claims()
@@ -267,7 +269,7 @@ func TestSourcePorts_RecordedMeanwhile(t *testing.T) {
 		}
 		ready := make(chan struct{})
 		go func() {
-			p.sourcePorts.recorded(ctx, "web-0")
+			p.Allocator.Recorded(ctx, "web-0")
 			close(ready)
 		}()
 		p.end("web-0")
@@ -286,8 +288,8 @@ func TestSourcePorts_RecordedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestSourcePorts_RecordingHangs: a pod does not wait for a disk that does not answer, nor for longer than its request.
-func TestSourcePorts_RecordingHangs(t *testing.T) {
+// TestAllocator_RecordingHangs: a pod does not wait for a disk that does not answer, nor for longer than its request.
+func TestAllocator_RecordingHangs(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
 		p.claims()
@@ -300,7 +302,7 @@ func TestSourcePorts_RecordingHangs(t *testing.T) {
 			ctx   context.Context
 			until time.Duration
 		}{{short, time.Second}, {ctx, recordPatience}} {
-			if p.sourcePorts.recorded(c.ctx, "web-0"); time.Since(began) != c.until {
+			if p.Allocator.Recorded(c.ctx, "web-0"); time.Since(began) != c.until {
 				t.Errorf("waited until %s, want %s", time.Since(began), c.until)
 			}
 		}
@@ -323,8 +325,8 @@ func (silentDisk) Released(ctx context.Context, _ portblocks.Assignment, _ time.
 	return ctx.Err()
 }
 
-// TestSourcePorts_Sharing: a pod that can get no block is told of, and counted, and the journal says that it shares.
-func TestSourcePorts_Sharing(t *testing.T) {
+// TestAllocator_Sharing: a pod that can get no block is told of, and counted, and the journal says that it shares.
+func TestAllocator_Sharing(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
 		p.unwritten = errors.New("no space left")
@@ -342,9 +344,9 @@ func TestSourcePorts_Sharing(t *testing.T) {
 	})
 }
 
-// TestSourcePorts_BoundLater: a pod that no Service had given an egress IP when it started shares from when one does, which is written down; so
+// TestAllocator_BoundLater: a pod that no Service had given an egress IP when it started shares from when one does, which is written down; so
 // does one that was not bound when an earlier process ended.
-func TestSourcePorts_BoundLater(t *testing.T) {
+func TestAllocator_BoundLater(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		folder := t.TempDir()
 		p := newPortsTest(ctx, t, folder, 512)
@@ -352,8 +354,8 @@ func TestSourcePorts_BoundLater(t *testing.T) {
 		if err := p.store.Put(a); err != nil {
 			t.Fatal(err)
 		}
-		p.follow(p.store.All())
-		if ports, _, err := p.assign(ctx, a, nil); ports != nil || err != nil {
+		p.Follow(p.store.All())
+		if ports, _, err := p.Assign(ctx, a, nil); ports != nil || err != nil {
 			t.Fatalf("ports %v, err %v", ports, err)
 		}
 		p.reconcile(ctx)
@@ -371,31 +373,23 @@ func TestSourcePorts_BoundLater(t *testing.T) {
 	})
 }
 
-// TestSourcePorts_AddressOfAnother: what a node says of a pod that runs on another node counts for nothing: its address was used again, or the node
+// TestAllocator_AddressOfAnother: what a node says of a pod that runs on another node counts for nothing: its address was used again, or the node
 // lies.
-func TestSourcePorts_AddressOfAnother(t *testing.T) {
+func TestAllocator_AddressOfAnother(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
 		p.claims()
 		own := p.start("web-0", "10.128.0.5")[0]
 		p.claimed("1000000", fmt.Sprintf(`{"%d-%d": {"node": "node-a"}, "2048-2559": {"node": "node-b"}}`, own.First, own.Last))
-		p.apply(holders.Assigned{Node: "node-b", Blocks: []kernel.Block{{Pod: own.IP, EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}}, Revision: 3, Source: holders.Announcement})
+		p.Apply(holders.Assigned{Node: "node-b", Blocks: []kernel.Block{{Pod: own.IP, EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}}, Revision: 3, Source: holders.Announcement})
 		if got := p.steering(true).Blocks; len(got) != 1 || got[0].Ports.First != own.First {
 			t.Errorf("blocks %v, want the pod's own", got)
 		}
 	})
 }
 
-// TestSourcePorts_WithoutSteering: a node that cannot steer starts, also if blocks are asked for.
-func TestSourcePorts_WithoutSteering(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	e := New(ctx, Config{PortBlocks: 512, Journal: Journal{Folder: t.TempDir()}})
-	cancel()
-	e.Wait()
-}
-
-// TestSourcePorts_Lost: a pod whose block another node has claimed shares from then on.
-func TestSourcePorts_Lost(t *testing.T) {
+// TestAllocator_Lost: a pod whose block another node has claimed shares from then on.
+func TestAllocator_Lost(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
 		p.claims()
@@ -414,28 +408,28 @@ func TestSourcePorts_Lost(t *testing.T) {
 	})
 }
 
-// TestSourcePorts_Others: what another node says counts where this one has the egress IP, and if that node has claimed it. It counts on nodes
+// TestAllocator_Others: what another node says counts where this one has the egress IP, and if that node has claimed it. It counts on nodes
 // that give no blocks, too.
-func TestSourcePorts_Others(t *testing.T) {
+func TestAllocator_Others(t *testing.T) {
 	for _, size := range []int{0, 512} {
 		p := newPortsTest(t.Context(), t, t.TempDir(), size)
-		p.apply(holders.LeasesKnown{})
+		p.Apply(holders.LeasesKnown{})
 		block := kernel.Block{Pod: netip.MustParseAddr("10.128.1.5"), EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}
 		say := holders.Assigned{Node: "node-b", Blocks: []kernel.Block{block}, Revision: 3, Source: holders.Announcement}
 		expect := func(when string, held, counts bool) {
 			t.Helper()
 			got := p.steering(held)
-			if is := slices.Contains(got.Blocks, block); is != counts || len(p.portMap()) > 0 != counts || (got.Shared != nil) != (counts || size > 0) {
-				t.Errorf("%d: %s: %+v, map %v", size, when, got, p.portMap())
+			if is := slices.Contains(got.Blocks, block); is != counts || len(p.PortMap()) > 0 != counts || (got.Shared != nil) != (counts || size > 0) {
+				t.Errorf("%d: %s: %+v, map %v", size, when, got, p.PortMap())
 			}
 		}
 		expect("nothing is said", true, false)
-		if p.apply(say) {
+		if p.Apply(say) {
 			t.Error("a sync follows from what counts for nothing")
 		}
 		expect("not claimed", true, false)
 		p.claimed("5", `{"2048-2559": {"node": "node-b"}}`)
-		if !p.mayDiffer() || p.apply(say) {
+		if !p.mayDiffer() || p.Apply(say) {
 			t.Error("a sync follows from what counts, when it is new")
 		}
 		expect("claimed", true, true)
@@ -443,37 +437,37 @@ func TestSourcePorts_Others(t *testing.T) {
 		p.claimed("6", `{"2048-2559": {"node": "node-c"}}`)
 		p.mayDiffer()
 		expect("claimed by another node", true, false)
-		p.apply(holders.Hearing{Now: false})
+		p.Apply(holders.Hearing{Now: false})
 		p.mayDiffer()
 		expect("nobody knows who has claimed it", true, true)
-		p.apply(holders.NodeDeleted{Name: "node-b"})
+		p.Apply(holders.NodeDeleted{Name: "node-b"})
 		expect("its node is gone", true, false)
 	}
 }
 
-// TestSourcePorts_Off: nothing is added to what the kernel holds, to what is announced, or to what the plugin is answered.
-func TestSourcePorts_Off(t *testing.T) {
+// TestAllocator_Off: nothing is added to what the kernel holds, to what is announced, or to what the plugin is answered.
+func TestAllocator_Off(t *testing.T) {
 	p := newPortsTest(t.Context(), t, t.TempDir(), 0)
-	p.apply(holders.LeasesKnown{})
+	p.Apply(holders.LeasesKnown{})
 	if ports := p.start("web-0", "10.128.0.5"); ports != nil {
 		t.Errorf("ports %v", ports)
 	}
 	p.reconcile(t.Context())
 	p.wrote("off")
-	blocks, assigned, _ := p.stated()
-	if got := p.steering(true); got.Blocks != nil || got.Shared != nil || blocks != nil || assigned != "" || p.assignments() != nil {
+	blocks, assigned, _ := p.Stated()
+	if got := p.steering(true); got.Blocks != nil || got.Shared != nil || blocks != nil || assigned != "" || p.Assignments() != nil {
 		t.Errorf("%+v, %v, %q", got, blocks, assigned)
 	}
-	var none *sourcePorts
-	none.synced(v1.IPv4Protocol)
-	none.steer(v1.IPv4Protocol, nil, nil)
-	if none.apply(holders.LeasesKnown{}) || none.assignments() != nil || none.fault() != nil {
+	var none *Allocator
+	none.Synced(v1.IPv4Protocol)
+	none.AddPorts(v1.IPv4Protocol, nil, nil)
+	if none.Apply(holders.LeasesKnown{}) || none.Assignments() != nil || none.Fault() != nil {
 		t.Error("steering is off, and something follows")
 	}
 }
 
-// TestSourcePorts_Annotation: a Service says how many ports its pods have; what cannot be understood is told.
-func TestSourcePorts_Annotation(t *testing.T) {
+// TestAllocator_Annotation: a Service says how many ports its pods have; what cannot be understood is told.
+func TestAllocator_Annotation(t *testing.T) {
 	for value, want := range map[string]int{"": 512, "64": 64, "8192": 8192, "0": 0, "100": 512, "many": 512} {
 		p := newPortsTest(t.Context(), t, t.TempDir(), 512)
 		p.state.SetService(clustertest.NewService("web", func(s *v1.Service) {
@@ -483,19 +477,19 @@ func TestSourcePorts_Annotation(t *testing.T) {
 			}
 		}))
 		size := p.sizeFor([]plan.Binding{{Service: plan.Service{Namespace: "shop", Name: "web"}, EgressIP: egressIP}})
-		_, told := p.troubles()[plan.Service{Namespace: "shop", Name: "web"}]
+		_, told := p.Troubles()[plan.Service{Namespace: "shop", Name: "web"}]
 		if wrong := value == "100" || value == "many"; size != want || told != wrong {
 			t.Errorf("%q: %d ports, want %d; told %t", value, size, want, told)
 		}
 	}
 }
 
-// TestSourcePorts_Revision: what this node says of its pods' ports has another revision each time that it is something else.
-func TestSourcePorts_Revision(t *testing.T) {
+// TestAllocator_Revision: what this node says of its pods' ports has another revision each time that it is something else.
+func TestAllocator_Revision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPortsTest(t.Context(), t, t.TempDir(), 512)
 		revision := func() uint64 {
-			_, _, revision := p.stated()
+			_, _, revision := p.Stated()
 			return revision
 		}
 		if first := revision(); first != 0 {
@@ -516,23 +510,23 @@ func TestSourcePorts_Revision(t *testing.T) {
 	})
 }
 
-// TestSourcePorts_AQuestionNotesNothing: what is asked for addresses that are not here does not keep a sync from coming that is due.
-func TestSourcePorts_AQuestionNotesNothing(t *testing.T) {
+// TestAllocator_AQuestionNotesNothing: what is asked for addresses that are not here does not keep a sync from coming that is due.
+func TestAllocator_AQuestionNotesNothing(t *testing.T) {
 	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
 	p.steering(true)
-	p.steer(v1.IPv4Protocol, nil, &kernel.Steering{Held: map[netip.Addr]bool{}})
+	p.AddPorts(v1.IPv4Protocol, nil, &kernel.Steering{Held: map[netip.Addr]bool{}})
 	block := kernel.Block{Pod: netip.MustParseAddr("10.128.1.5"), EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}
-	if !p.apply(holders.Assigned{Node: "node-b", Blocks: []kernel.Block{block}, Revision: 3, Source: holders.Lease}) {
+	if !p.Apply(holders.Assigned{Node: "node-b", Blocks: []kernel.Block{block}, Revision: 3, Source: holders.Lease}) {
 		t.Error("no sync follows from a pod's block")
 	}
 }
 
-// TestSourcePorts_Clash: of two pods with one port one counts, and it is told, once.
-func TestSourcePorts_Clash(t *testing.T) {
+// TestAllocator_Clash: of two pods with one port one counts, and it is told, once.
+func TestAllocator_Clash(t *testing.T) {
 	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
 	for i, node := range []string{"node-b", "node-c"} {
 		block := kernel.Block{Pod: netip.AddrFrom4([4]byte{10, 128, byte(i + 1), 5}), EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}
-		p.apply(holders.Assigned{Node: node, Blocks: []kernel.Block{block}, Revision: 3, Source: holders.Lease})
+		p.Apply(holders.Assigned{Node: node, Blocks: []kernel.Block{block}, Revision: 3, Source: holders.Lease})
 	}
 	for range 3 {
 		if got := p.steering(true); len(got.Blocks) != 1 || got.Blocks[0].Pod != netip.MustParseAddr("10.128.1.5") {

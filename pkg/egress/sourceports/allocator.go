@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"context"
@@ -30,9 +30,9 @@ const (
 	portBlockFull   plan.Reason = "EgressPortBlockFull"
 )
 
-// sourcePortsConfig is what sourcePorts need to know, and what they ask and tell. Those that tell must not block, and are called without
-// any lock.
-type sourcePortsConfig struct {
+// Config is what an Allocator has to know, to ask and to tell. None of its functions may block but those of Attachments, and all are called
+// without any lock. With BlockSize alone, or nothing, an Allocator answers for plans that nobody brings into a kernel.
+type Config struct {
 	// BlockSize is the usual number of ports in a block; 0: this node gives none.
 	BlockSize int
 	// LeaseNamespace is that of the Leases in which nodes claim blocks.
@@ -40,9 +40,9 @@ type sourcePortsConfig struct {
 	// Journal is where it is written down which pod has which ports, if blocks are given.
 	Journal Journal
 	Logger  klog.Logger
-	// Attachments returns those of this node. It is not called before a pod is assigned ports, or run is.
-	Attachments func() portAttachments
-	// Changed asks for a sync, for pods have other ports. FaultsChanged is told that fault returns something else.
+	// Attachments returns those of this node. It is not called before Assign, or Run.
+	Attachments func() Attachments
+	// Changed asks for a sync, for pods have other ports. FaultsChanged is told that Fault returns something else.
 	Changed, FaultsChanged func()
 	// TellPod and TellNode tell something about a pod of this node, or about this node, once.
 	TellPod  func(namespace, name, uid string, reason plan.Reason, note string)
@@ -51,8 +51,8 @@ type sourcePortsConfig struct {
 	Explain func(error) error
 }
 
-// portAttachments are the attachments of this node.
-type portAttachments interface {
+// Attachments are those of this node's pods, by the IDs of their containers.
+type Attachments interface {
 	// All returns all of them.
 	All() []attachments.Attachment
 	// SetPorts notes what a pod has, SetWidened that it can use its second block, SetRecorded that the end of what it had is written down.
@@ -61,11 +61,11 @@ type portAttachments interface {
 	SetRecorded(id string) error
 }
 
-// sourcePorts gives this node's pods blocks of source ports of their egress IPs, and knows those of other nodes' pods. Its methods may be
-// called by several goroutines; those of a nil one do nothing. Its lock is taken before that of the State, and not under the steerer's; the
-// keeper has one of its own, which is the last.
-type sourcePorts struct {
-	config sourcePortsConfig
+// Allocator gives this node's pods blocks of source ports of their egress IPs, and knows those of other nodes' pods. Its methods may be
+// called by several goroutines. Those of a nil one do nothing, but for those that a node with blocks alone has called: Assign, Recorded,
+// Follow and TakeLocalPorts. Its lock is taken before that of the State, and that of the Keeper.
+type Allocator struct {
+	config Config
 	state  *cluster.State
 	keeper *portblocks.Keeper
 	// journal is nil if nothing is written down, or it could not be opened.
@@ -105,112 +105,111 @@ type sourcePorts struct {
 	unsaid []func()
 }
 
-// newSourcePorts returns those of a node. They claim nothing before run. A journal that cannot be opened keeps no pod from running: that is
-// told with each that is not written down.
-func newSourcePorts(state *cluster.State, config sourcePortsConfig) *sourcePorts {
-	s := &sourcePorts{
-		config: config, state: state,
-		wake: wake.New(), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
+// New returns the Allocator of the node of a State. It claims nothing before Run, and opens the journal at once. One that cannot be opened
+// keeps no pod from running: that is told with each that is not written down.
+func New(state *cluster.State, config Config) *Allocator {
+	al := &Allocator{
+		config: config, state: state, wake: wake.New(), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
 		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]*blocksOf{}, late: map[string]bool{}, clashing: map[v1.IPFamily]map[string]bool{},
 		full: newFullBlocks(),
 	}
-	s.keeper = portblocks.NewKeeper(portblocks.Config{
+	al.keeper = portblocks.NewKeeper(portblocks.Config{
 		Namespace: config.LeaseNamespace, NodeName: state.Config.NodeName,
 		Explain: func(err error) error { return holders.Explain(config.Explain(err)) },
 		Changed: func() {
-			if s.mayDiffer() {
+			if al.mayDiffer() {
 				config.Changed()
 			}
 		},
 		Failing: func(err error) {
-			s.mu.Lock()
-			s.failing = err
-			s.mu.Unlock()
+			al.mu.Lock()
+			al.failing = err
+			al.mu.Unlock()
 			config.FaultsChanged()
 		},
 	})
 	if config.BlockSize > 0 && config.Journal.Folder != "" {
-		s.keepJournal(config.Journal)
+		al.keepJournal(config.Journal)
 	}
-	return s
+	return al
 }
 
-// run claims blocks, and lets pods' ports follow what happens, until ctx ends.
-func (s *sourcePorts) run(ctx context.Context, running *sync.WaitGroup, client kubernetes.Interface) {
-	if s == nil {
+// Run begins to claim blocks, and to let pods' ports follow what happens, until ctx ends.
+func (al *Allocator) Run(ctx context.Context, running *sync.WaitGroup, client kubernetes.Interface) {
+	if al == nil {
 		return
 	}
-	running.Go(func() { s.keeper.Run(ctx, client) })
+	running.Go(func() { al.keeper.Run(ctx, client) })
 	running.Go(func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-s.wake:
+			case <-al.wake:
 			}
-			s.reconcile(ctx)
+			al.reconcile(ctx)
 		}
 	})
-	if s.config.BlockSize > 0 {
-		running.Go(func() { s.watchFull(ctx) })
+	if al.config.BlockSize > 0 {
+		running.Go(func() { al.watchFull(ctx) })
 	}
 }
 
-// setClaims takes the Lease of an egress IP.
-func (s *sourcePorts) setClaims(lease *coordinationv1.Lease, deleted bool) {
+// SetClaims takes a Lease in which nodes claim blocks of an egress IP, or takes note that it was deleted.
+func (al *Allocator) SetClaims(lease *coordinationv1.Lease, deleted bool) {
 	if deleted {
-		s.keeper.DeleteLease(lease.Name)
+		al.keeper.DeleteLease(lease.Name)
 		return
 	}
-	s.keeper.SetLease(lease)
+	al.keeper.SetLease(lease)
 }
 
 // sayLater has something said without the lock, which must be held.
-func (s *sourcePorts) sayLater(say func()) {
-	s.unsaid = append(s.unsaid, say)
-	s.wake.Send()
+func (al *Allocator) sayLater(say func()) {
+	al.unsaid = append(al.unsaid, say)
+	al.wake.Send()
 }
 
-// synced notes that a plan was made.
-func (s *sourcePorts) synced(family v1.IPFamily) {
-	if s == nil {
+// Synced notes that a sync of an IP family is over: what its plan says of pods is followed.
+func (al *Allocator) Synced(family v1.IPFamily) {
+	if al == nil {
 		return
 	}
-	s.mu.Lock()
-	revision := s.state.Revision(family)
-	changed := revision != s.revisions[family]
-	s.revisions[family] = revision
-	s.mu.Unlock()
+	al.mu.Lock()
+	revision := al.state.Revision(family)
+	changed := revision != al.revisions[family]
+	al.revisions[family] = revision
+	al.mu.Unlock()
 	if changed {
-		s.wake.Send()
+		al.wake.Send()
 	}
 }
 
-// nodesKnown says that all Nodes are.
-func (s *sourcePorts) nodesKnown() {
-	if s != nil {
-		s.keeper.NodesKnown()
+// NodesKnown says that all Nodes have been told.
+func (al *Allocator) NodesKnown() {
+	if al != nil {
+		al.keeper.NodesKnown()
 	}
 }
 
-// fault returns why blocks cannot be claimed; nil if they can, or need not.
-func (s *sourcePorts) fault() error {
-	if s == nil || s.config.BlockSize == 0 {
+// Fault returns why blocks cannot be claimed; nil if they can, or need not.
+func (al *Allocator) Fault() error {
+	if al == nil || al.config.BlockSize == 0 {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.failing
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	return al.failing
 }
 
-// troubles returns what is wrong with what Services say of blocks.
-func (s *sourcePorts) troubles() map[plan.Service]tell.Trouble {
-	if s == nil || s.config.BlockSize == 0 {
+// Troubles returns what is wrong with what Services say of blocks; nothing if this node gives none.
+func (al *Allocator) Troubles() map[plan.Service]tell.Trouble {
+	if al == nil || al.config.BlockSize == 0 {
 		return nil
 	}
 	troubles := map[plan.Service]tell.Trouble{}
-	for service, wrong := range s.state.WrongPortBlocks() {
-		troubles[service] = tell.Trouble{Reason: invalidBlock, Note: fmt.Sprintf("%s; until it is corrected its pods get blocks of %d ports", wrong, s.config.BlockSize)}
+	for service, wrong := range al.state.WrongPortBlocks() {
+		troubles[service] = tell.Trouble{Reason: invalidBlock, Note: fmt.Sprintf("%s; until it is corrected its pods get blocks of %d ports", wrong, al.config.BlockSize)}
 	}
 	return troubles
 }

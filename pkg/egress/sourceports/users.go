@@ -1,4 +1,4 @@
-package egress
+package sourceports
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 // protocolNames are those of protocols with ports, by number.
 var protocolNames = map[uint8]string{6: "tcp", 17: "udp", 132: "sctp"}
 
-// PortUsers returns a list of [status.PortUser], for a query that [status.AskedPort] reads.
-func PortUsers(ctx context.Context, query url.Values) (any, error) {
+// Users returns a list of [status.PortUser], for a query that [status.AskedPort] reads.
+func Users(ctx context.Context, query url.Values) (any, error) {
 	asked, err := status.AskedPort(query)
 	if err != nil {
 		return nil, err

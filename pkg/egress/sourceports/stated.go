@@ -1,0 +1,293 @@
+package sourceports
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
+)
+
+// ownPorts are the blocks of this node's pods, and what its Lease has of them, and what that follows from: mostly a sync is about something
+// else.
+type ownPorts struct {
+	known      bool
+	generation uint64
+	revisions  [2]uint64
+	blocks     []portblocks.Stated
+	stated     []kernel.Block
+	assigned   string
+	// revision is that of stated and assigned, which grows each time that they are something else; 0: there was never anything.
+	revision uint64
+}
+
+// blocksOf are the blocks of pods of other nodes, and what that follows from.
+type blocksOf struct {
+	generation uint64
+	revision   uint64 // of the plan
+	held       map[netip.Addr]bool
+	own        []portblocks.Stated
+	blocks     []kernel.Block
+}
+
+// mayDiffer notes that blocks may count otherwise than before, and tells whether they do for what the kernel holds.
+func (al *Allocator) mayDiffer() (differs bool) {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	al.generation++
+	al.wake.Send()
+	return al.differs()
+}
+
+// differs tells whether the last answers of AddPorts are not what they would be now. Mostly a node's claims, and what it says of its pods, are
+// about egress IPs that are not here. The lock must be held.
+func (al *Allocator) differs() bool {
+	for family, known := range al.blocks {
+		if blocks, _ := al.blocksOf(family, known.held); !slices.Equal(blocks, known.blocks) {
+			return true
+		}
+	}
+	return false
+}
+
+// blocksOf returns the blocks of this node's pods of a family, and of others' of the egress IPs that are held. The lock must be held.
+func (al *Allocator) blocksOf(family v1.IPFamily, held map[netip.Addr]bool) (blocks []kernel.Block, clashes []portblocks.Clash) {
+	homes := al.state.Homes(family)
+	return al.others.Of(al.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, func(node string, block kernel.Block) bool {
+		if home, known := homes[block.Pod]; known && home != node {
+			return false // its address was another pod's, or somebody lies
+		}
+		return al.keeper.Believes(node, block.EgressIP, block.Ports)
+	})
+}
+
+// ownOf returns the blocks of this node's pods of a family. The lock must be held.
+func (al *Allocator) ownOf(family v1.IPFamily) []portblocks.Stated {
+	return slices.DeleteFunc(slices.Clone(al.own().blocks), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
+}
+
+// Apply takes what is said of source ports, and of nodes, and tells whether the kernel is to have something else. It ignores other events.
+func (al *Allocator) Apply(event holders.Event) (changed bool) {
+	if al == nil {
+		return false
+	}
+	switch event.(type) {
+	case holders.Assigned, holders.LeaseDeleted, holders.NodeSeen, holders.NodeDeleted, holders.LeasesKnown, holders.Hearing:
+	default:
+		return false // what addresses do need not wait for a plan that is being made
+	}
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	switch event := event.(type) {
+	case holders.Assigned:
+		if event.Node != al.state.Config.NodeName {
+			changed = al.others.Tell(event.Node, event.Source == holders.Announcement, event.Revision, event.Blocks, time.Now())
+		}
+	case holders.LeaseDeleted:
+		changed = al.others.ForgetLease(event.Node)
+	case holders.NodeSeen:
+		al.keeper.SetNode(event.Name, true)
+	case holders.NodeDeleted:
+		changed = al.others.Forget(event.Name)
+		al.keeper.SetNode(event.Name, false)
+	case holders.LeasesKnown:
+		al.keeper.Listed()
+	case holders.Hearing:
+		al.keeper.SetReachable(event.Now)
+	}
+	if !changed {
+		return false
+	}
+	al.generation++
+	return al.differs()
+}
+
+// TakeLease takes what the Lease of a node says of its pods' ports. It is for plans of a node on which no process follows what happens: what
+// the node's own Lease says counts, too.
+func (al *Allocator) TakeLease(node string, revision uint64, blocks []kernel.Block, now time.Time) {
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	al.others.Tell(node, false, revision, blocks, now)
+}
+
+// Assignments returns what this node's pods have: those of attachments, sorted, and then those that started without the CNI plugin. Of the
+// latter neither the UID is known nor since when, and perhaps not the name.
+func (al *Allocator) Assignments() (list []portblocks.Assignment) {
+	if al == nil {
+		return nil
+	}
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	list = al.ownAssignments()
+	for _, a := range al.unattached() {
+		for _, p := range a.Ports {
+			list = append(list, al.assignment(a, p))
+		}
+	}
+	return list
+}
+
+// ownAssignments returns what the pods of attachments have, sorted. The lock must be held.
+func (al *Allocator) ownAssignments() (list []portblocks.Assignment) {
+	for _, id := range slices.Sorted(maps.Keys(al.pods)) {
+		for _, p := range al.pods[id].Ports {
+			list = append(list, al.assignment(al.pods[id], p))
+		}
+	}
+	return list
+}
+
+// own returns what pods of this node have. The lock must be held.
+func (al *Allocator) own() ownPorts {
+	revisions := [2]uint64{al.state.Revision(v1.IPv4Protocol), al.state.Revision(v1.IPv6Protocol)}
+	if al.mine.known && al.mine.generation == al.generation && al.mine.revisions == revisions {
+		return al.mine
+	}
+	before := al.mine
+	al.mine = ownPorts{known: true, generation: al.generation, revisions: revisions, blocks: al.ownBlocks(), revision: before.revision}
+	for _, one := range al.mine.blocks {
+		al.mine.stated = append(al.mine.stated, one.Block)
+	}
+	if list := al.ownAssignments(); len(list) > 0 {
+		al.mine.assigned = portblocks.FormatAssigned(list)
+	}
+	if !slices.Equal(al.mine.stated, before.stated) || al.mine.assigned != before.assigned {
+		al.mine.revision = portblocks.NextRevision(before.revision, time.Now())
+	}
+	tooMany := al.mine.assigned == portblocks.TooManyAssigned
+	if pods := len(al.pods); tooMany && !al.tooMany {
+		al.sayLater(func() {
+			al.config.Logger.Error(nil, "This node has too many pods with source ports of their own to say in its Lease which; other nodes learn it directly alone", "pods", pods)
+		})
+	}
+	al.tooMany = tooMany
+	return al.mine
+}
+
+// ownBlocks returns the blocks that pods of this node have, of the egress IPs that they leave from, sorted. The lock must be held.
+func (al *Allocator) ownBlocks() (list []portblocks.Stated) {
+	for id, a := range al.pods {
+		first, _ := al.keeper.Of(id)
+		second, _ := al.keeper.Of(portblocks.Second(id))
+		for _, p := range a.Ports {
+			given := first
+			if p.Second {
+				given = second
+			}
+			if p.Shared || !slices.Contains(given.Of, p.EgressIP) || !leadTo(al.state.BindingsOf(p.IP), p.EgressIP) {
+				continue
+			}
+			list = append(list, portblocks.Stated{
+				Block: kernel.Block{Pod: p.IP, EgressIP: p.EgressIP, Ports: kernel.Ports{First: p.First, Last: p.Last}, Second: p.Second}, Node: al.state.Config.NodeName, Since: p.Since,
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b portblocks.Stated) int { return kernel.CompareBlocks(a.Block, b.Block) })
+	return list
+}
+
+// Stated returns the blocks that this node says its pods to have, what its Lease has of them, which is nothing if that is too much, and the
+// revision of both; 0: there was never anything to say. The list must not be changed.
+func (al *Allocator) Stated() (blocks []kernel.Block, assigned string, revision uint64) {
+	if al == nil {
+		return nil, "", 0
+	}
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	own := al.own()
+	return own.stated, own.assigned, own.revision
+}
+
+// AddPorts adds to the ways of an IP family which ports pods have: this node's, and others' of the egress IPs that are here or may come here
+// (result.Held). egressIPs are all of the family.
+func (al *Allocator) AddPorts(family v1.IPFamily, egressIPs []netip.Addr, result *kernel.Steering) {
+	if al == nil {
+		return
+	}
+	al.mu.Lock()
+	now, _ := al.blocksNow(family, result.Held)
+	al.mu.Unlock()
+	result.Blocks = now.blocks
+	if al.config.BlockSize > 0 && len(egressIPs) > 0 || len(now.blocks) > 0 {
+		result.Shared = map[netip.Addr]kernel.Ports{}
+	}
+	for _, block := range now.blocks {
+		result.Shared[block.EgressIP] = portblocks.Shared
+	}
+	if al.config.BlockSize > 0 {
+		for _, ip := range egressIPs {
+			result.Shared[ip] = portblocks.Shared
+		}
+	}
+}
+
+// NoteHeld notes what AddPorts answers when these egress IPs are here or may come here: a sync brings that into the kernel.
+func (al *Allocator) NoteHeld(family v1.IPFamily, held map[netip.Addr]bool) {
+	if al == nil {
+		return
+	}
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	if now, clashes := al.blocksNow(family, held); now != al.blocks[family] {
+		al.blocks[family] = now
+		al.logClashes(family, clashes)
+	}
+}
+
+// blocksNow returns the blocks of pods, which are those that NoteHeld noted last if nothing has changed. The lock must be held.
+func (al *Allocator) blocksNow(family v1.IPFamily, held map[netip.Addr]bool) (*blocksOf, []portblocks.Clash) {
+	own, known, revision := al.ownOf(family), al.blocks[family], al.state.Revision(family)
+	if known != nil && known.generation == al.generation && known.revision == revision && maps.Equal(known.held, held) && slices.Equal(known.own, own) {
+		return known, nil
+	}
+	blocks, clashes := al.blocksOf(family, held)
+	return &blocksOf{al.generation, revision, maps.Clone(held), own, blocks}, clashes
+}
+
+// logClashes tells of pods that nodes say to have the same port. That should not be.
+func (al *Allocator) logClashes(family v1.IPFamily, clashes []portblocks.Clash) {
+	before, now := al.clashing[family], map[string]bool{}
+	if before == nil || len(clashes) != len(before) {
+		al.sayLater(func() { portClashes.WithLabelValues(string(family)).Set(float64(len(clashes))) })
+	}
+	for _, c := range clashes {
+		text := fmt.Sprintf("the pods %s on %s and %s on %s are said to have the same ports of %s (%s, %s). The first counts, the second one shares. The Lease %s says which node has claimed them; restart the other one, and report this",
+			c.Counts.Pod, c.Counts.Node, c.Other.Pod, c.Other.Node, c.Counts.EgressIP, c.Counts.Ports, c.Other.Ports, portblocks.LeaseName(c.Counts.EgressIP))
+		if now[text] = true; !before[text] {
+			al.sayLater(func() {
+				al.config.Logger.Error(nil, "Two pods have the same source ports", "reason", text)
+				al.config.TellNode(portBlockClash, text)
+			})
+		}
+	}
+	al.clashing[family] = now
+}
+
+// PortMap returns the blocks of other nodes' pods of which this node has the egress IP, or may have it, as of the last syncs.
+func (al *Allocator) PortMap() (list []kernel.Block) {
+	if al == nil {
+		return nil
+	}
+	al.mu.Lock()
+	defer al.mu.Unlock()
+	for _, family := range cluster.Families {
+		of := al.blocks[family]
+		if of == nil {
+			continue
+		}
+		for _, block := range of.blocks {
+			isOwn := func(own portblocks.Stated) bool { return own.Block == block }
+			if !slices.ContainsFunc(of.own, isOwn) {
+				list = append(list, block)
+			}
+		}
+	}
+	return list
+}
