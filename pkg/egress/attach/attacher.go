@@ -129,6 +129,7 @@ func uidOf(a attachments.Attachment) string {
 // put takes an attachment, unless ctx has ended: the runtime may have told of the pod's end since. A process that hung may
 // learn of both at once.
 func (a *Attacher) put(ctx context.Context, attachment attachments.Attachment) error {
+	attachment.Interfaces = a.leading(attachment.Interfaces) // asks the kernel, which may take a while
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if ctx.Err() != nil {
@@ -137,7 +138,6 @@ func (a *Attacher) put(ctx context.Context, attachment attachments.Attachment) e
 	if known, is := a.store.Get(attachment.ContainerID); is && !known.Released.IsZero() {
 		return &cni.Failure{Reason: cni.Invalid, Message: fmt.Sprintf("the container %s has ended; a pod that starts again has another one", attachment.ContainerID)}
 	}
-	attachment.Interfaces = a.leading(attachment.Interfaces)
 	defer a.tell()
 	return a.store.Put(attachment)
 }
