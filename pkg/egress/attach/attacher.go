@@ -64,6 +64,8 @@ type Attacher struct {
 	claimed wake.Signal
 
 	mu sync.Mutex // one change of the store is told to the state before the next
+	// changes is the number of the last change that the node is to follow, followed that of the last one that it is told of.
+	changes, followed uint64
 
 	claiming sync.Mutex // protects the file, and what follows
 	// written are the namespaces in the file; nil before it was written.
@@ -75,7 +77,7 @@ func (a *Attacher) load() error {
 	a.written, _ = attachments.ReadClaims(a.claims) // if it cannot be read, it is written anew
 	err := a.takeLeft(time.Now())
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.unlock()
 	a.tell()
 	return err
 }
@@ -83,7 +85,7 @@ func (a *Attacher) load() error {
 // takeLeft takes what the plugin has noted of pods that have ended.
 func (a *Attacher) takeLeft(now time.Time) error {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.unlock()
 	taken, err := a.store.TakeLeft(a.released, now)
 	if len(taken) > 0 {
 		a.tell()
@@ -94,7 +96,8 @@ func (a *Attacher) takeLeft(now time.Time) error {
 // tell brings the state's attachments in line with the store's, and tells the planners of changes only. Its cost is
 // linear in the number of attachments.
 func (a *Attacher) tell() {
-	all := a.follow()
+	a.changes++
+	all := a.store.All()
 	owners := attachments.ByAddress(all)
 	for _, ip := range a.state.AttachedAddresses() {
 		if _, known := owners[ip]; !known {
@@ -109,13 +112,16 @@ func (a *Attacher) tell() {
 	}
 }
 
-// follow tells the node of all attachments, and returns them. Their ports are nothing that plans follow from.
-func (a *Attacher) follow() []attachments.Attachment {
-	all := a.store.All()
-	if a.node.Follow != nil {
-		a.node.Follow(all)
+// unlock releases the lock, and then tells the node of all attachments if they have changed under it.
+func (a *Attacher) unlock() {
+	if a.changes == a.followed || a.node.Follow == nil {
+		a.mu.Unlock()
+		return
 	}
-	return all
+	a.followed = a.changes
+	number, all := a.changes, a.store.All()
+	a.mu.Unlock()
+	a.node.Follow(number, all)
 }
 
 // uidOf returns the UID of a pod's object in the API; empty if it is unknown.
@@ -131,7 +137,7 @@ func uidOf(a attachments.Attachment) string {
 func (a *Attacher) put(ctx context.Context, attachment attachments.Attachment) error {
 	attachment.Interfaces = a.leading(attachment.Interfaces) // asks the kernel, which may take a while
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.unlock()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -242,7 +248,7 @@ func (a *Attacher) detach(ctx context.Context, ids []string, now time.Time) erro
 // release returns those of these attachments that the kernel may hold something for.
 func (a *Attacher) release(ids []string, now time.Time) (uncleared []string, err error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.unlock()
 	defer a.tell()
 	for _, id := range ids {
 		attachment, known, failed := a.store.Release(id, now)
@@ -320,7 +326,7 @@ func (a *Attacher) forget(ids []string) (err error) {
 		return nil
 	}
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.unlock()
 	defer a.tell()
 	for _, id := range ids {
 		err = errors.Join(err, a.store.Forget(id))
@@ -331,7 +337,7 @@ func (a *Attacher) forget(ids []string) (err error) {
 // setPod takes a pod's newest labels and phase, and tells whether plans may change. They hold after an error, too.
 func (a *Attacher) setPod(object podObject) (changed bool, err error) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
+	defer a.unlock()
 	for _, attachment := range a.store.All() {
 		if !object.is(attachment.Pod) || !attachment.Released.IsZero() || object.describes(attachment) {
 			continue

@@ -50,7 +50,7 @@ func TestAttacher_AssignsPorts(t *testing.T) {
 			}
 			recorded = append(recorded, id)
 		}
-		a.node.Assign, a.node.Follow = blockFor(&synced), func(all []attachments.Attachment) { followed = all }
+		a.node.Assign, a.node.Follow = blockFor(&synced), func(_ uint64, all []attachments.Attachment) { followed = all }
 	}
 	assign()
 	attach := func() {
@@ -80,6 +80,36 @@ func TestAttacher_AssignsPorts(t *testing.T) {
 	}
 	if decision, err := a.Attach(t.Context(), attached("c2", "u2")); err != nil || decision.LocalPorts() != nil {
 		t.Errorf("a pod that is not bound: %+v, err %v", decision, err)
+	}
+}
+
+// TestAttacher_Followed: what follows attachments is told of each change before the next step, with numbers that grow, and without the lock.
+func TestAttacher_Followed(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	var numbers []uint64
+	var lives [][]bool
+	a.node.Follow = func(number uint64, all []attachments.Attachment) {
+		if !a.mu.TryLock() {
+			t.Fatal("it is told with the lock held")
+		}
+		a.mu.Unlock()
+		numbers = append(numbers, number)
+		var live []bool
+		for _, attachment := range all {
+			live = append(live, attachment.Released.IsZero())
+		}
+		lives = append(lives, live)
+	}
+	_, err := a.Attach(t.Context(), attached("c1", "u1"))
+	a.must(err)
+	a.must(a.SetPorts("c1", []attachments.Ports{{First: 2048, Last: 2559}}, 512))
+	a.must(a.Detach(t.Context(), "c1"))
+	a.must(a.Sweep(t.Context(), time.Now().Add(keepReleased+time.Minute)))
+	if told := len(numbers); !slices.IsSorted(numbers) || len(slices.Compact(numbers)) != told {
+		t.Errorf("the numbers %v do not grow", numbers)
+	}
+	if want := [][]bool{nil, {true}, {false}, nil}; !slices.EqualFunc(slices.CompactFunc(lives, slices.Equal), want, slices.Equal) {
+		t.Errorf("told that these live: %v, want %v", lives, want)
 	}
 }
 

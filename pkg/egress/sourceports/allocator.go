@@ -83,7 +83,8 @@ type Allocator struct {
 	// they share if they are bound later.
 	pods          map[string]attachments.Attachment
 	pending, late map[string]bool
-	followed      bool
+	// followed is the number of the attachments that were taken last; 0: none yet.
+	followed uint64
 	// recording are those whose ports are being written down, each with what is closed then.
 	recording map[string]chan struct{}
 	// full is about pods whose blocks are in use.

@@ -40,7 +40,9 @@ type portsTest struct {
 	ctx    context.Context
 	folder string
 	store  *attachments.Store
-	told   []string
+	// changes is how often the attachments have changed.
+	changes uint64
+	told    []string
 	// written are the lines of a journal, unwritten is why it cannot be written. If there is a disk, each line waits for it.
 	mu        sync.Mutex
 	written   []string
@@ -96,8 +98,14 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 	for _, a := range store.All() {
 		p.bind(a)
 	}
-	p.Follow(store.All())
+	p.follow()
 	return p
+}
+
+// follow has all attachments followed.
+func (p *portsTest) follow() {
+	p.changes++
+	p.Follow(p.changes, p.store.All())
 }
 
 // followed are the attachments of a test, whose source ports follow each change, as an Attacher has them.
@@ -120,7 +128,7 @@ func (f followed) SetRecorded(id string) error {
 
 func (f followed) change(id string, change func(*attachments.Attachment)) error {
 	_, err := f.p.store.Change(id, change)
-	f.p.Follow(f.p.store.All())
+	f.p.follow()
 	return err
 }
 
@@ -145,7 +153,7 @@ func (p *portsTest) attach(name, ip string) []attachments.Ports {
 	if err := p.store.Put(a); err != nil {
 		p.Fatal(err)
 	}
-	p.Follow(p.store.All())
+	p.follow()
 	p.bind(a)
 	ports, size, err := p.Assign(p.ctx, a, p.bindingsOf(a))
 	if err != nil {
@@ -167,7 +175,7 @@ func (p *portsTest) end(name string) {
 		p.Fatal(err)
 	}
 	p.bind(a)
-	p.Follow(p.store.All())
+	p.follow()
 	p.reconcile(p.ctx)
 }
 
@@ -354,7 +362,7 @@ func TestAllocator_BoundLater(t *testing.T) {
 		if err := p.store.Put(a); err != nil {
 			t.Fatal(err)
 		}
-		p.Follow(p.store.All())
+		p.follow()
 		if ports, _, err := p.Assign(ctx, a, nil); ports != nil || err != nil {
 			t.Fatalf("ports %v, err %v", ports, err)
 		}
@@ -384,6 +392,20 @@ func TestAllocator_AddressOfAnother(t *testing.T) {
 		p.Apply(holders.Assigned{Node: "node-b", Blocks: []kernel.Block{{Pod: own.IP, EgressIP: egressIP, Ports: kernel.Ports{First: 2048, Last: 2559}}}, Revision: 3, Source: holders.Announcement})
 		if got := p.steering(true).Blocks; len(got) != 1 || got[0].Ports.First != own.First {
 			t.Errorf("blocks %v, want the pod's own", got)
+		}
+	})
+}
+
+// TestAllocator_OlderAttachments: attachments that come late, from before others, count for nothing.
+func TestAllocator_OlderAttachments(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.claims()
+		before := p.store.All()
+		p.start("web-0", "10.128.0.5")
+		p.Follow(p.changes-1, before)
+		if got := p.steering(false); len(got.Blocks) != 1 {
+			t.Errorf("blocks %v, want one", got.Blocks)
 		}
 	})
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // Follow takes all attachments of this node: those that an earlier process knew, and then each change. It is the Follow of an [attach.Node].
-func (al *Allocator) Follow(all []attachments.Attachment) {
+// What has no larger number than what was taken before is ignored.
+func (al *Allocator) Follow(number uint64, all []attachments.Attachment) {
 	if al.config.BlockSize == 0 {
 		return
 	}
@@ -28,13 +29,16 @@ func (al *Allocator) Follow(all []attachments.Attachment) {
 	}
 	al.mu.Lock()
 	defer al.mu.Unlock()
+	if number <= al.followed {
+		return
+	}
 	maps.DeleteFunc(al.late, func(id string, _ bool) bool { return !run[id] })
 	for id := range run {
-		if _, has := pods[id]; run[id] && !has && !al.followed {
+		if _, has := pods[id]; run[id] && !has && al.followed == 0 {
 			al.late[id] = true // of an earlier process
 		}
 	}
-	al.followed = true
+	al.followed = number
 	for id := range al.pods {
 		al.pending[id] = true
 	}
