@@ -58,6 +58,7 @@
 //	tell.EventRecorder ─► cluster.State
 //	sourceports.Allocator ─► cluster.State, portblocks.Keeper
 //	poolNode.draining ─► pool.Runner
+//	Extension.Usage ─► reconcile.Reconciler, fastpath.Path
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
 // sets an atomic and wakes the loop.

@@ -36,7 +36,7 @@ type looks struct {
 // Usage returns a [status.Usage]: what uses the egress IPs of the bindings that this node has written, and which flows are
 // new since it was called before.
 func (e *Extension) Usage(ctx context.Context) (any, error) {
-	l := &e.looks
+	ports, l := e.sourcePorts.Assignments(), &e.looks
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -62,7 +62,7 @@ func (e *Extension) Usage(ctx context.Context) (any, error) {
 			result.Addresses = append(result.Addresses, addressUsage(ip, u))
 		}
 	}
-	result.CountPorts(e.sourcePorts.Assignments())
+	result.CountPorts(ports)
 	slices.SortFunc(result.Addresses, func(a, b status.AddressUsage) int { return a.IP.Compare(b.IP) })
 	l.keep(result, seen, fast)
 	return result, nil
