@@ -51,7 +51,8 @@
 // Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock
 // that has readers of [Extension.Usage] wait for each other. The steerer's lock guards the node.Node. Nobody takes another lock while he
 // has this one, or the poolNode's, so what is decided about addresses waits for no plan that is being made. What follows is done without them.
-// Statements, this node's addresses, snapshots of the objects and lists of attachments have numbers, so that an older one never replaces a newer one.
+// Statements, this node's addresses, snapshots of the objects and lists of attachments have numbers, so that an older one never replaces a
+// newer one.
 // Other locks are taken in this order:
 //
 //	attach.Attacher ─► cluster.State, attachments.Store
