@@ -3,7 +3,6 @@ package scale
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -31,7 +30,7 @@ type node struct {
 	member bool
 	// silent: nodes do not tell it directly what they hold, so it follows the Leases alone.
 	silent  bool
-	kernel  *nftables.Conn
+	kernel  *nft.Conn
 	links   *netlink.Handle
 	running *program.Program // nil if it is not
 }
@@ -76,7 +75,7 @@ func (n *node) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	return n.host.Do(func() error {
-		if n.kernel, err = nftables.New(nftables.AsLasting()); err != nil {
+		if n.kernel, err = nft.Open(ctx); err != nil {
 			return err
 		}
 		n.links, err = netlink.NewHandle(unix.NETLINK_ROUTE)
@@ -104,7 +103,7 @@ func (n *node) stop() error {
 func (n *node) close() error {
 	err := n.stop()
 	if n.kernel != nil {
-		err = errors.Join(err, n.kernel.CloseLasting())
+		n.kernel.Close()
 	}
 	if n.links != nil {
 		n.links.Close()
@@ -116,6 +115,10 @@ func (n *node) close() error {
 // get nowhere.
 func (n *node) leads(pod netip.Addr) (to netip.Addr, err error) {
 	ways := &nftables.Set{Table: &nftables.Table{Name: steering.Table, Family: nftables.TableFamilyIPv4}, Name: "ways"}
+	const patience = 10 * time.Second
+	if err := n.kernel.Within(patience); err != nil {
+		return to, err
+	}
 	elements, err := n.kernel.GetSetElements(ways)
 	if err != nil {
 		return to, fmt.Errorf("%s: read where packets go: %w", n.host.Name, err)
