@@ -47,11 +47,17 @@ type State struct {
 	Sets Content
 	// Chains are the rules of each chain. One that is not a base chain has at least one rule.
 	Chains map[string][]Rule
-	// Passing has the elements of the sets that are so, and until when they count. Once written they are not looked at again.
-	Passing map[string]map[Key]time.Time
+	// Passing has the elements of the sets that are so. Once written they are not looked at again.
+	Passing map[string]map[Key]Passing
 	// Devices are the names of the network devices at whose ingress chains are base chains, by the names of these. A chain
 	// keeps its device as long as it is there. The kernel may remove the chain with the device.
 	Devices map[string]string
+}
+
+// Passing is an element that counts for a while. Value is invalid but in maps.
+type Passing struct {
+	Value netip.Addr
+	Until time.Time
 }
 
 // ingressPriority is in front of everybody's usual priority at a device's ingress, which is 0.
@@ -141,7 +147,7 @@ type Writer struct {
 	// devices are those of the State that is written, or was last.
 	devices map[string]string
 	// passing is that of the State that is written.
-	passing map[string]map[Key]time.Time
+	passing map[string]map[Key]Passing
 	// conn is kept between transactions, for closing it costs milliseconds after one that
 	// removed something. It is nil if there is none, or if it may hold answers to what failed.
 	conn *Conn
@@ -505,11 +511,12 @@ func (w *Writer) sendPassing(c *Conn, want State, sets []string) (err error) {
 }
 
 // addPassing adds those elements that still count. The kernel takes no timeout of less than a millisecond.
-func (w *Writer) addPassing(c *Conn, set string, elements map[Key]time.Time) error {
+func (w *Writer) addPassing(c *Conn, set string, elements map[Key]Passing) error {
 	var encoded []nftables.SetElement
-	for key, until := range elements {
-		if left := time.Until(until); left >= time.Millisecond {
-			encoded = append(encoded, nftables.SetElement{Key: w.specSet(set).keyBytes(key), Timeout: left})
+	for key, element := range elements {
+		if left := time.Until(element.Until); left >= time.Millisecond {
+			encoded = w.specSet(set).encode(encoded, key, element.Value)
+			encoded[len(encoded)-1].Timeout = left
 		}
 	}
 	for part := range slices.Chunk(encoded, elementsInMessage) {

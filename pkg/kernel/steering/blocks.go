@@ -89,7 +89,7 @@ type blocks struct {
 	// closed are bindings that are leaving, and not among bound any more.
 	closed map[kernel.Binding]bool
 	// fresh are egress IPs that have come here, and until when they count as fresh.
-	fresh map[nft.Key]time.Time
+	fresh map[nft.Key]nft.Passing
 }
 
 func newBlocks() blocks {

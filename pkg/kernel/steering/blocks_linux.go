@@ -94,12 +94,12 @@ func (w *Writer) markFresh(before func(egressIP netip.Addr) bool, now time.Time)
 	}
 	fresh := maps.Clone(w.fresh)
 	if fresh == nil {
-		fresh = map[nft.Key]time.Time{}
+		fresh = map[nft.Key]nft.Passing{}
 	}
-	maps.DeleteFunc(fresh, func(key nft.Key, _ time.Time) bool { return !w.content.held[key.Pod] })
+	maps.DeleteFunc(fresh, func(key nft.Key, _ nft.Passing) bool { return !w.content.held[key.Pod] })
 	for egressIP := range w.content.held {
 		if !before(egressIP) {
-			fresh[nft.Key{Pod: egressIP}] = now.Add(freshTime)
+			fresh[nft.Key{Pod: egressIP}] = nft.Passing{Until: now.Add(freshTime)}
 		}
 	}
 	w.fresh, w.content.blocks.fresh = fresh, fresh

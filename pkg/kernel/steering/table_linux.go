@@ -3,7 +3,6 @@ package steering
 import (
 	"maps"
 	"net/netip"
-	"time"
 
 	"github.com/google/nftables"
 
@@ -146,7 +145,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 	state := nft.State{Sets: c.sets, Chains: chains}
 	if l.config.PortBlocks {
 		chains[inwardChain], chains[blockChain] = l.inward(), l.block()
-		state.Passing = map[string]map[nft.Key]time.Time{freshSet: c.blocks.fresh}
+		state.Passing = map[string]map[nft.Key]nft.Passing{freshSet: c.blocks.fresh}
 	}
 	for egressIP := range c.uses {
 		g := giver{egressIP, c.held[egressIP], c.blocks.shared[egressIP]}

@@ -30,7 +30,7 @@ type Writer struct {
 	// removed are the bindings that the next write keeps on record.
 	removed []kernel.Binding
 	// fresh are the egress IPs that have come here of late.
-	fresh map[nft.Key]time.Time
+	fresh map[nft.Key]nft.Passing
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
 	fast    fast
