@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/failure"
@@ -98,9 +97,9 @@ func (w *Writer) change(set func()) error {
 // moment, so that no packets go in circles. Failures are returned to those who asked for the change, or logged if nobody did, and
 // tried again. What counts is the network namespace of the caller's thread.
 func (w *Writer) Run(ctx context.Context) {
-	kernel := connection{family: w.family}
-	defer kernel.close()
-	w.run(ctx, kernel.write)
+	table := nft.NewWriter(specOf(w.family))
+	defer table.Close()
+	w.run(ctx, func(c content) error { return write(table, w.family, c) })
 }
 
 func (w *Writer) run(ctx context.Context, write func(content) error) {
@@ -147,9 +146,15 @@ func (w *Writer) take() (content, []chan error) {
 
 // Available returns why this kernel cannot do it. It leaves nothing behind, also of an earlier process.
 func Available(family kernel.Family) error {
-	kernel := connection{family: family}
-	defer kernel.close()
-	return errors.Join(kernel.replace(content{}), kernel.write(content{}))
+	table := nft.NewWriter(specOf(family))
+	defer table.Close()
+	if err := write(table, family, content{}); err != nil {
+		return err
+	}
+	if err := table.Try(context.Background(), stateOf(family, content{})); err != nil {
+		return fmt.Errorf("write the nftables table %s: %w", tableName, err)
+	}
+	return nil
 }
 
 // Cleanup removes what a process has left in the kernel, of both families; if there is nothing, it writes nothing. Where the kernel
@@ -157,13 +162,10 @@ func Available(family kernel.Family) error {
 func Cleanup(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		kernel := connection{family: family}
-		err := kernel.cleanup()
-		kernel.close()
-		if !errors.Is(err, nft.ErrNone) && !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EINVAL) {
+		table := nft.NewWriter(specOf(family))
+		_, err := table.Write(ctx, nft.State{})
+		table.Close()
+		if !errors.Is(err, nft.ErrNone) {
 			errs = append(errs, err)
 		}
 	}
