@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -14,13 +15,15 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
-// The rules' marks. A rule that does something else needs another mark: the number is the version.
+// The comments of rules tell what [redirectsIn] reads of them.
 const (
-	nodesMark  = "openshift-tunnel 1 to nodes"
-	othersMark = "openshift-tunnel 1 to others than nodes"
-	secureMark = "openshift-tunnel 1 secure: "
-	plainMark  = "openshift-tunnel 1 insecure: "
+	othersComment = "to others than nodes"
+	secureComment = "secure: "
+	plainComment  = "insecure: "
 )
+
+// targetComment is that of a target in a mark. Earlier versions had no hash behind it.
+var targetComment = regexp.MustCompile("(" + plainComment + "|" + secureComment + `)([^ \x00]+)`)
 
 // tableDriver keeps the nftables table.
 type tableDriver struct {
@@ -86,10 +89,10 @@ func (d *tableDriver) stateOf(want kernel.Redirects, record []string) nft.State 
 	}
 	for _, t := range []struct {
 		kernel.Target
-		mark, set string
-	}{{want.Secure, secureMark, securePorts}, {want.Insecure, plainMark, insecurePorts}} {
+		comment, set string
+	}{{want.Secure, secureComment, securePorts}, {want.Insecure, plainComment, insecurePorts}} {
 		if len(t.Ports) > 0 {
-			chains[redirectChain] = append(chains[redirectChain], d.spec.Rule(t.mark+t.To.String(), fmt.Sprintf("tcp dport @%s dnat to %s", t.set, t.To)))
+			chains[redirectChain] = append(chains[redirectChain], d.spec.Commented(t.comment+t.To.String(), fmt.Sprintf("tcp dport @%s dnat to %s", t.set, t.To)))
 		}
 	}
 	return nft.State{Sets: sets, Chains: chains}
@@ -105,11 +108,11 @@ func portElements(t kernel.Target) nft.Elements {
 
 // toNodes is the rule for TCP packets, of some sources, to nodes, or to others than these.
 func (d *tableDriver) toNodes(others bool, sources string) nft.Rule {
-	mark, not := nodesMark, ""
+	comment, not := "to nodes", ""
 	if others {
-		mark, not = othersMark, "!= "
+		comment, not = othersComment, "!= "
 	}
-	return d.spec.Rule(mark, fmt.Sprintf("%smeta l4proto tcp IP daddr %s@%s fib daddr type != local goto %s", sources, not, nodesSet, redirectChain))
+	return d.spec.Commented(comment, fmt.Sprintf("%smeta l4proto tcp IP daddr %s@%s fib daddr type != local goto %s", sources, not, nodesSet, redirectChain))
 }
 
 // redirectsIn returns what a table stands for.
@@ -119,14 +122,15 @@ func redirectsIn(held nft.Held) kernel.Redirects {
 		r.Nodes = append(r.Nodes, key.Pod)
 	}
 	slices.SortFunc(r.Nodes, netip.Addr.Compare)
-	r.Others = slices.Contains(held.Chains[outputChain], othersMark)
+	r.Others = slices.ContainsFunc(held.Chains[outputChain], func(mark string) bool { return strings.Contains(mark, othersComment) })
 	r.Sources = nft.Prefixes(held.Sets[sourcesSet])
 	for _, mark := range held.Chains[redirectChain] {
-		if to, ok := strings.CutPrefix(mark, secureMark); ok {
-			r.Secure = targetIn(to, held.Sets[securePorts])
-		}
-		if to, ok := strings.CutPrefix(mark, plainMark); ok {
-			r.Insecure = targetIn(to, held.Sets[insecurePorts])
+		switch found := targetComment.FindStringSubmatch(mark); {
+		case found == nil: // somebody else's rule
+		case found[1] == secureComment:
+			r.Secure = targetIn(found[2], held.Sets[securePorts])
+		default:
+			r.Insecure = targetIn(found[2], held.Sets[insecurePorts])
 		}
 	}
 	return r
