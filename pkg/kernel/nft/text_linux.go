@@ -105,41 +105,14 @@ func (s Set) writeText(out *strings.Builder, family kernel.Family, elements Elem
 
 // typeText is the type of a set as nft has it.
 func (s Set) typeText(family kernel.Family) string {
-	address := map[kernel.Family]string{kernel.IPv4: "ipv4_addr", kernel.IPv6: "ipv6_addr"}[family]
-	fields := []string{address}
+	set := s.definition(nil, FamilyOf(family))
 	switch {
-	case s.Port:
-		fields[0] = "inet_service"
-	case s.Hardware:
-		fields[0] = "ether_addr"
-	}
-	if s.Protocol {
-		fields = append(fields, "inet_proto")
-	}
-	if s.Other {
-		fields = append(fields, address)
-	}
-	if s.Ports {
-		fields = append(fields, "inet_service", "inet_service")
-	}
-	if s.From {
-		fields = append(fields, "ether_addr")
-	}
-	if s.PortRange {
-		fields = append(fields, "inet_service")
-	}
-	text := strings.Join(fields, " . ")
-	switch {
-	case s.Chains != "":
-		text += " : verdict"
-	case s.ClassIDs:
-		text += " : classid"
 	case s.GivesPorts:
-		text += " : interval " + address + " . inet_service"
+		return set.KeyType.Name + " : interval " + set.DataType.Name
 	case s.Map:
-		text += " : " + address
+		return set.KeyType.Name + " : " + set.DataType.Name
 	}
-	return text
+	return set.KeyType.Name
 }
 
 // compareKeys sorts elements for readers.
