@@ -58,9 +58,8 @@ var errNoBarrier = errors.New("this kernel's nftables cannot reject packets in p
 // again; doc.go shows it. A [listener] has one of another name, and none of its sets.
 type barrier struct {
 	*nft.Conn
-	table                                   *nftables.Table
-	language                                nft.Spec
-	flows, unanswered, unseen, hosts, fresh *nftables.Set
+	spec  nft.Spec
+	table *nftables.Table
 	// looked: what an earlier process has left is known.
 	looked bool
 }
@@ -80,7 +79,7 @@ func (k *handle) makeBarrier() error {
 // is no connection, or if that failed.
 func (k *handle) tryBarrier(anew bool) (err error) {
 	if k.barrier == nil {
-		if k.barrier, err = connect(k.family, barrierTable, k.room); err != nil {
+		if k.barrier, err = connect(specOf(k.family, k.room)); err != nil {
 			return err
 		}
 	}
@@ -93,7 +92,7 @@ func (k *handle) tryBarrier(anew bool) (err error) {
 
 // make has the kernel make the table. One that has sets of another size, as those of earlier versions do, is replaced.
 func (b *barrier) make(anew bool) error {
-	var kept map[*nftables.Set][]nftables.SetElement
+	var kept map[string][]nftables.SetElement
 	if anew || !b.looked {
 		there, err := b.there()
 		if err != nil {
@@ -106,67 +105,59 @@ func (b *barrier) make(anew bool) error {
 		}
 	}
 	b.looked = true
-	b.AddTable(b.table)
 	if anew {
-		b.DelTable(b.table)
 		b.AddTable(b.table)
+		b.DelTable(b.table)
 	}
-	if err := b.addSets(kept); err != nil {
-		return fmt.Errorf("encode the sets of the nftables table %s: %w", barrierTable, err)
+	spec, picksUp := b.spec, picksUp()
+	if picksUp {
+		spec.Sets = b.remembering()
 	}
-	if err := b.addRules(); err != nil {
-		return err
-	}
-	if !picksUp() {
-		if err := b.AddSet(b.fresh, nil); err != nil {
-			return fmt.Errorf("encode the sets of the nftables table %s: %w", barrierTable, err)
-		}
-		if err := b.addRulesForInvalid(); err != nil {
-			return err
-		}
+	if err := errors.Join(spec.Make(b.Conn, nft.State{Chains: b.rules(picksUp)}), b.addElements(kept)); err != nil {
+		return fmt.Errorf("encode the nftables table %s: %w", barrierTable, err)
 	}
 	return b.commit()
 }
 
-// sets are those that remember flows.
-func (b *barrier) sets() []*nftables.Set {
-	return []*nftables.Set{b.flows, b.unanswered, b.unseen, b.hosts}
-}
+// remembering are the sets that remember flows: all but the last.
+func (b *barrier) remembering() []nft.Set { return b.spec.Sets[:len(b.spec.Sets)-1] }
 
-// addSets adds them, with elements.
-func (b *barrier) addSets(elements map[*nftables.Set][]nftables.SetElement) error {
+// addElements adds elements of sets.
+func (b *barrier) addElements(elements map[string][]nftables.SetElement) error {
 	var errs []error
-	for _, set := range b.sets() {
-		errs = append(errs, b.AddSet(set, nil))
-		for some := range slices.Chunk(elements[set], elementsAtOnce) {
-			errs = append(errs, b.SetAddElements(set, some))
+	for set, all := range elements {
+		for some := range slices.Chunk(all, elementsAtOnce) {
+			errs = append(errs, b.SetAddElements(b.spec.Set(set), some))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// connect connects to the kernel, for a table with sets of tuples.
-func connect(family kernel.Family, table string, room room) (*barrier, error) {
-	b := &barrier{table: &nftables.Table{Name: table, Family: nftables.TableFamilyIPv4}, language: nft.Spec{Name: table, Family: family}}
-	address := nftables.TypeIPAddr
-	if family == kernel.IPv6 {
-		b.table.Family, address = nftables.TableFamilyIPv6, nftables.TypeIP6Addr
+// specOf returns what never changes of the table. A chain of the type nat sees the first packets of flows alone, and none that conntrack
+// calls invalid.
+func specOf(family kernel.Family, room room) nft.Spec {
+	set := func(name string, ports bool, size uint32) nft.Set {
+		return nft.Set{Name: name, Tuple: true, Ports: ports, Timeout: remembered, Passing: true, Size: size}
 	}
-	set := func(name string, size uint32, key ...nftables.SetDatatype) *nftables.Set {
-		return &nftables.Set{
-			Table: b.table, Name: name, KeyType: nftables.MustConcatSetType(key...), Concatenation: true,
-			HasTimeout: true, Timeout: remembered, Size: size,
-		}
+	chain := func(name string, kind nftables.ChainType) nft.Chain {
+		return nft.Chain{Name: name, Type: kind, Hook: nftables.ChainHookPrerouting, Priority: *nftables.ChainPriorityNATDest - 1}
 	}
-	ports := []nftables.SetDatatype{address, address, nftables.TypeInetProto, nftables.TypeInetService, nftables.TypeInetService}
-	b.flows, b.unanswered = set(flowsSet, room.flows, ports...), set(unansweredSet, room.unanswered, ports...)
-	b.unseen = set(unseenSet, room.unseen(), ports...)
-	b.hosts = set(hostsSet, room.hosts, address, address, nftables.TypeInetProto)
-	b.fresh = &nftables.Set{Table: b.table, Name: freshSet, KeyType: address, HasTimeout: true, Timeout: strays, Size: room.fresh}
+	return nft.Spec{
+		Name: barrierTable, Family: family,
+		Sets: []nft.Set{
+			set(flowsSet, true, room.flows), set(unansweredSet, true, room.unanswered), set(unseenSet, true, room.unseen()), set(hostsSet, false, room.hosts),
+			{Name: freshSet, Timeout: strays, Passing: true, Size: room.fresh},
+		},
+		Chains: []nft.Chain{chain(barrierChain, nftables.ChainTypeNAT), chain(invalidChain, nftables.ChainTypeFilter)},
+	}
+}
+
+// connect connects to the kernel, for a table.
+func connect(spec nft.Spec) (*barrier, error) {
+	b := &barrier{spec: spec, table: &nftables.Table{Name: spec.Name, Family: nft.FamilyOf(spec.Family).Table}}
 	var err error
-	b.Conn, err = nft.Open(context.Background())
-	if err != nil {
-		return nil, barrierError(b.table.Name, err)
+	if b.Conn, err = nft.Open(context.Background()); err != nil {
+		return nil, barrierError(spec.Name, err)
 	}
 	return b, nil
 }
@@ -205,63 +196,38 @@ const (
 	inTheMiddle = "tcp flags & (syn | rst | ack) == ack "
 )
 
-// addRules replaces the chains' rules. A chain of the type nat sees the first packets of flows alone, and none
-// that conntrack calls invalid.
-func (b *barrier) addRules() error {
-	first, policy := *nftables.ChainPriorityNATDest-1, nftables.ChainPolicyAccept
-	ended := b.AddChain(&nftables.Chain{Name: endedChain, Table: b.table})
-	base := func(name string, kind nftables.ChainType) *nftables.Chain {
-		return b.AddChain(&nftables.Chain{
-			Name: name, Table: b.table, Type: kind,
-			Hooknum: nftables.ChainHookPrerouting, Priority: &first, Policy: &policy,
-		})
-	}
-	for _, of := range []struct {
-		chain *nftables.Chain
-		rules []string
-	}{
-		{base(barrierChain, nftables.ChainTypeNAT), []string{
+// rules are those of the chains. Connections that the kernel does not pick up are reset: it calls their packets invalid, and no chain of NAT
+// sees them.
+func (b *barrier) rules(picksUp bool) map[string][]nft.Rule {
+	texts := map[string][]string{
+		barrierChain: {
 			hostsPorts + " @" + flowsSet + " goto " + endedChain,
 			hostsPorts + " @" + unansweredSet + " goto " + endedChain,
 			"meta l4proto != tcp meta l4proto != udp " + hosts + " @" + hostsSet + " goto " + endedChain,
-		}},
-		{base(invalidChain, nftables.ChainTypeFilter), []string{
-			invalid + hostsPorts + " @" + flowsSet + " drop",
-			invalid + hostsPorts + " @" + unansweredSet + " drop",
-		}},
-		{ended, []string{
+		},
+		endedChain: {
 			"tcp flags syn accept",
 			hostsPorts + " @" + unseenSet + " drop",
 			"meta l4proto tcp reject with tcp reset",
 			"reject with ICMP type port-unreachable",
-		}},
-	} {
-		b.FlushChain(of.chain)
-		for _, text := range of.rules {
-			rule, err := b.language.Rule("", text).In(of.chain)
-			if err != nil {
-				return err
-			}
-			b.AddRule(rule)
+		},
+	}
+	if !picksUp {
+		texts[invalidChain] = []string{
+			invalid + inTheMiddle + "IP daddr @" + freshSet + " reject with tcp reset",
+			invalid + inTheMiddle + hostsPorts + " @" + flowsSet + " goto " + endedChain,
 		}
 	}
-	return nil
-}
-
-// addRulesForInvalid adds, in front of the others, what resets connections that conntrack does not pick up: it calls their packets
-// invalid, and no chain of NAT sees them.
-func (b *barrier) addRulesForInvalid() error {
-	for _, text := range []string{
-		invalid + inTheMiddle + hostsPorts + " @" + flowsSet + " goto " + endedChain,
-		invalid + inTheMiddle + "IP daddr @" + freshSet + " reject with tcp reset",
-	} {
-		rule, err := b.language.Rule("", text).In(&nftables.Chain{Name: invalidChain, Table: b.table})
-		if err != nil {
-			return err
+	texts[invalidChain] = append(texts[invalidChain],
+		invalid+hostsPorts+" @"+flowsSet+" drop",
+		invalid+hostsPorts+" @"+unansweredSet+" drop")
+	rules := map[string][]nft.Rule{}
+	for chain, all := range texts {
+		for _, text := range all {
+			rules[chain] = append(rules[chain], b.spec.Rule("", text))
 		}
-		b.InsertRule(rule)
 	}
-	return nil
+	return rules
 }
 
 // resetStrays has far sides get a reset for a while that send to addresses what belongs to no connection.
@@ -274,7 +240,7 @@ func (k *handle) resetStrays(addresses map[netip.Addr]bool) error {
 		elements = append(elements, nftables.SetElement{Key: ip.AsSlice()})
 	}
 	for some := range slices.Chunk(elements, elementsAtOnce) {
-		if err := k.barrier.SetAddElements(k.barrier.fresh, some); err != nil {
+		if err := k.barrier.SetAddElements(k.barrier.spec.Set(freshSet), some); err != nil {
 			return fmt.Errorf("encode elements of the nftables table %s: %w", barrierTable, err)
 		}
 		if err := k.barrier.commit(); err != nil {
@@ -339,7 +305,7 @@ func (b *barrier) fill(kind bar, entries []*doomed) error {
 // Of protocols other than TCP, and of connections that have not begun, it stops only the far side's: the source's next packet
 // begins a flow that the rules decide about.
 func (b *barrier) add(kind bar, entries []*doomed) error {
-	set := map[bar]*nftables.Set{barAnswered: b.flows, barUnanswered: b.unanswered, barHosts: b.hosts}[kind]
+	set := map[bar]string{barAnswered: flowsSet, barUnanswered: unansweredSet, barHosts: hostsSet}[kind]
 	var elements, unseen []nftables.SetElement
 	for _, e := range entries {
 		farSide := elementOf(e.replying, kind != barHosts)
@@ -356,7 +322,7 @@ func (b *barrier) add(kind bar, entries []*doomed) error {
 			unseen = append(unseen, farSide)
 		}
 	}
-	if err := errors.Join(b.SetAddElements(set, elements), b.SetAddElements(b.unseen, unseen)); err != nil {
+	if err := errors.Join(b.SetAddElements(b.spec.Set(set), elements), b.SetAddElements(b.spec.Set(unseenSet), unseen)); err != nil {
 		return fmt.Errorf("encode elements of the nftables table %s: %w", barrierTable, err)
 	}
 	return b.commit()
@@ -394,7 +360,7 @@ func Cleanup(ctx context.Context) error {
 
 // remove removes a table, if it is there.
 func remove(family kernel.Family, table string) error {
-	b, err := connect(family, table, allRoom)
+	b, err := connect(nft.Spec{Name: table, Family: family})
 	if err != nil {
 		return err
 	}

@@ -25,13 +25,13 @@ func (n *node) remembers() map[string][]nftables.SetElement {
 	n.Helper()
 	elements := map[string][]nftables.SetElement{}
 	err := n.host.Do(func() error {
-		b, err := connect(n.family, barrierTable, allRoom)
+		b, err := connect(specOf(n.family, allRoom))
 		if err != nil {
 			return err
 		}
 		defer b.Close()
-		for _, set := range b.sets() {
-			if elements[set.Name], err = b.GetSetElements(set); err != nil {
+		for _, set := range b.remembering() {
+			if elements[set.Name], err = b.GetSetElements(b.spec.Set(set.Name)); err != nil {
 				return err
 			}
 		}

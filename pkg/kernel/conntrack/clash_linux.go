@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 // Names in the kernel, as those of the barrier are.
@@ -272,21 +273,20 @@ type listener struct {
 // listen begins to listen.
 func (k *handle) listen(suspects pairs, what packets) (*listener, error) {
 	if k.listening == nil {
-		b, err := connect(k.family, listeningTable, k.room)
+		b, err := connect(nft.Spec{
+			Name: listeningTable, Family: k.family, Sets: []nft.Set{{Name: suspectsSet, Tuple: true, Ports: true}},
+			Chains: []nft.Chain{{Name: listeningChain, Type: nftables.ChainTypeFilter, Hook: nftables.ChainHookPrerouting, Priority: *nftables.ChainPriorityRaw}},
+		})
 		if err != nil {
 			return nil, err
 		}
 		k.listening = b
 	}
 	b := k.listening
-	l := &listener{
-		barrier:  b,
-		what:     what,
-		suspects: &nftables.Set{Table: b.table, Name: suspectsSet, KeyType: b.flows.KeyType, Concatenation: true},
-		told: &nftables.Set{
-			Table: b.table, Name: heardMap, KeyType: b.flows.KeyType, Concatenation: true, IsMap: true, Dynamic: true, Size: 2 * mostSuspects,
-			DataType: nftables.MustConcatSetType(nftables.TypeInteger, nftables.TypeInteger),
-		},
+	l := &listener{barrier: b, what: what, suspects: b.spec.Set(suspectsSet)}
+	l.told = &nftables.Set{
+		Table: b.table, Name: heardMap, KeyType: l.suspects.KeyType, Concatenation: true, IsMap: true, Dynamic: true, Size: 2 * mostSuspects,
+		DataType: nftables.MustConcatSetType(nftables.TypeInteger, nftables.TypeInteger),
 	}
 	if what == allPackets {
 		l.suspects.IsMap, l.suspects.DataType = true, nftables.TypeMark
@@ -326,29 +326,21 @@ func (l *listener) make(elements []nftables.SetElement) error {
 			return err
 		}
 	}
-	if err := l.addRule(); err != nil {
+	spec := l.spec
+	spec.Sets = nil // they are there
+	if err := spec.Make(l.Conn, nft.State{Chains: map[string][]nft.Rule{listeningChain: {l.rule()}}}); err != nil {
 		return err
 	}
 	return l.commit()
 }
 
-// addRule adds the rule that listens.
-func (l *listener) addRule() error {
-	policy := nftables.ChainPolicyAccept
-	chain := l.AddChain(&nftables.Chain{
-		Name: listeningChain, Table: l.table, Type: nftables.ChainTypeFilter,
-		Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw, Policy: &policy,
-	})
+// rule is the one that listens.
+func (l *listener) rule() nft.Rule {
 	note := hostsPorts + " @" + suspectsSet + " add @" + heardMap + " { " + hostsPorts + " : tcp sequence . tcp ackseq }"
 	if l.what == allPackets { // which suspect, and the first half of each of the packet's numbers
 		note = "add @" + notesSet + " { " + hostsPorts + " map @" + suspectsSet + " . @th,32,16 . @th,64,16 }"
 	}
-	rule, err := l.language.Rule("", inTheMiddle+note).In(chain)
-	if err != nil {
-		return err
-	}
-	l.AddRule(rule)
-	return nil
+	return l.spec.Rule("", inTheMiddle+note)
 }
 
 // heard returns what was heard; nil if there was more.

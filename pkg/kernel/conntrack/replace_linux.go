@@ -26,7 +26,7 @@ func (b *barrier) there() ([]*nftables.Set, error) {
 
 // differ tells whether a set has another size than it should. Few kernels can resize a set, and none reports that it could not.
 func (b *barrier) differ(there []*nftables.Set) bool {
-	for _, set := range append(b.sets(), b.fresh) {
+	for _, set := range b.spec.Sets {
 		same := func(other *nftables.Set) bool { return other.Name == set.Name && other.Size != set.Size }
 		if slices.ContainsFunc(there, same) {
 			return true
@@ -37,9 +37,10 @@ func (b *barrier) differ(there []*nftables.Set) bool {
 
 // elements returns what the sets remember, for sets in their place: as long as the kernel would have, and if that is more than there
 // is room for, what it would have remembered longest.
-func (b *barrier) elements(there []*nftables.Set) (map[*nftables.Set][]nftables.SetElement, error) {
-	found := map[*nftables.Set][]nftables.SetElement{}
-	for _, set := range b.sets() {
+func (b *barrier) elements(there []*nftables.Set) (map[string][]nftables.SetElement, error) {
+	found := map[string][]nftables.SetElement{}
+	for _, of := range b.remembering() {
+		set := b.spec.Set(of.Name)
 		i := slices.IndexFunc(there, func(other *nftables.Set) bool { return other.Name == set.Name })
 		if i < 0 {
 			continue
@@ -51,7 +52,7 @@ func (b *barrier) elements(there []*nftables.Set) (map[*nftables.Set][]nftables.
 		elements = slices.DeleteFunc(elements, func(e nftables.SetElement) bool { return len(e.Key) != int(set.KeyType.Bytes) || e.Expires == 0 })
 		slices.SortFunc(elements, func(a, b nftables.SetElement) int { return cmp.Compare(b.Expires, a.Expires) })
 		for _, e := range elements[:min(len(elements), int(set.Size))] {
-			found[set] = append(found[set], nftables.SetElement{Key: e.Key, Timeout: e.Expires})
+			found[set.Name] = append(found[set.Name], nftables.SetElement{Key: e.Key, Timeout: e.Expires})
 		}
 	}
 	return found, nil

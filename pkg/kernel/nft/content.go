@@ -24,6 +24,9 @@ type Set struct {
 	Hardware, From bool
 	// Protocol and Other are fields of the keys behind the first. Ports: two ports are behind these.
 	Protocol, Other, Ports bool
+	// Tuple: the keys are those of conntrack's flows instead, two addresses and the number of a protocol, and two ports with Ports. A [Key]
+	// stands for none of them.
+	Tuple bool
 	// PortRange: ports in a row, Key.Ports, are the last field. The elements do not overlap.
 	PortRange bool
 	// Map tells that each element has an address as its value.

@@ -26,6 +26,9 @@ const elementsInMessage = 400
 // definition returns a set as the library has it.
 func (s Set) definition(t *nftables.Table, f Family) *nftables.Set {
 	fields := []nftables.SetDatatype{f.address}
+	if s.Tuple {
+		fields = append(fields, f.address, nftables.TypeInetProto)
+	}
 	if s.Protocol {
 		fields = append(fields, nftables.TypeInetProto)
 	}

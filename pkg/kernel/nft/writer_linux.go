@@ -395,7 +395,7 @@ func (w *Writer) Try(ctx context.Context, want State) error {
 func firstRefusal(err error) error {
 	var all interface{ Unwrap() []error }
 	if errors.As(err, &all) {
-		return all.Unwrap()[0]
+		return firstRefusal(all.Unwrap()[0]) // each one more is joined to all before
 	}
 	return err
 }
@@ -458,8 +458,7 @@ func (w *Writer) send(c *Conn, want State, after Held, ch Change, whole bool) (c
 		if after.Chains[chain] == nil && !w.spec.isBase(chain) {
 			c.AddChain(w.chain(chain)) // so that it is there to be deleted: the kernel may have done so, with its device
 		}
-		c.FlushChain(w.chain(chain))
-		if err := w.addRules(c, chain, want.Chains[chain]); err != nil {
+		if err := w.setRules(c, chain, want.Chains[chain]); err != nil {
 			return false, err
 		}
 	}
@@ -556,7 +555,14 @@ func (w *Writer) rewrite(c *Conn, want State) error {
 	return c.Flush()
 }
 
-// fill makes the table, which is not there, with counters that go on from these.
+// Make asks for the table: the next Flush makes it. What is there of it stays, but for the rules of want's chains, and nothing is read. It is for
+// those who keep what its sets hold by themselves.
+func (s Spec) Make(c *Conn, want State) error { return NewWriter(s).fill(c, want, nil) }
+
+// Set returns a set of the table as the library has it.
+func (s Spec) Set(name string) *nftables.Set { return NewWriter(s).sets[name] }
+
+// fill makes the table with counters that go on from these.
 func (w *Writer) fill(c *Conn, want State, counters map[string]*nftables.CounterObj) error {
 	c.AddTable(w.table)
 	for _, name := range w.spec.Counters {
@@ -585,7 +591,7 @@ func (w *Writer) fill(c *Conn, want State, counters map[string]*nftables.Counter
 		c.AddChain(w.chain(chain.Name))
 	}
 	for _, chain := range chains {
-		if err := w.addRules(c, chain, want.Chains[chain]); err != nil {
+		if err := w.setRules(c, chain, want.Chains[chain]); err != nil {
 			return err
 		}
 	}
@@ -610,7 +616,9 @@ func (w *Writer) chainAt(name, device string) *nftables.Chain {
 	return chain
 }
 
-func (w *Writer) addRules(c *Conn, chain string, rules []Rule) error {
+// setRules replaces the rules of a chain.
+func (w *Writer) setRules(c *Conn, chain string, rules []Rule) error {
+	c.FlushChain(w.chain(chain))
 	for _, r := range rules {
 		rule, err := r.In(w.chain(chain))
 		if err != nil {
