@@ -345,27 +345,8 @@ func Cleanup(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		for _, table := range []string{barrierTable, listeningTable} {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			err := remove(family, table)
-			if errors.Is(err, errNoBarrier) {
-				break
-			}
-			errs = append(errs, err)
+			errs = append(errs, nft.Spec{Name: table, Family: family}.Remove(ctx))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// remove removes a table, if it is there.
-func remove(family kernel.Family, table string) error {
-	b, err := connect(nft.Spec{Name: table, Family: family})
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	b.AddTable(b.table) // so that it is there
-	b.DelTable(b.table)
-	return b.commit()
 }

@@ -160,14 +160,5 @@ func Available(family kernel.Family) error {
 // Cleanup removes what a process has left in the kernel, of both families; if there is nothing, it writes nothing. Where the kernel
 // has no nftables there is nothing.
 func Cleanup(ctx context.Context) error {
-	var errs []error
-	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		table := nft.NewWriter(specOf(family))
-		_, err := table.Write(ctx, nft.State{})
-		table.Close()
-		if !errors.Is(err, nft.ErrNone) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(specOf(kernel.IPv4).Remove(ctx), specOf(kernel.IPv6).Remove(ctx))
 }

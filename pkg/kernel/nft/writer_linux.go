@@ -559,6 +559,17 @@ func (w *Writer) rewrite(c *Conn, want State) error {
 // those who keep what its sets hold by themselves.
 func (s Spec) Make(c *Conn, want State) error { return NewWriter(s).fill(c, want, nil) }
 
+// Remove removes the table, if there is one. Where the kernel has no nftables there is none.
+func (s Spec) Remove(ctx context.Context) error {
+	w := NewWriter(s)
+	defer w.Close()
+	_, err := w.Write(ctx, State{})
+	if errors.Is(err, ErrNone) {
+		return nil
+	}
+	return err
+}
+
 // Set returns a set of the table as the library has it.
 func (s Spec) Set(name string) *nftables.Set { return NewWriter(s).sets[name] }
 

@@ -176,12 +176,4 @@ func Drops(ctx context.Context) (map[kernel.Family]uint64, error) {
 }
 
 // Cleanup removes the table, if there is one.
-func Cleanup(ctx context.Context) error {
-	w := nft.NewWriter(spec())
-	defer w.Close()
-	_, err := w.Write(ctx, nft.State{})
-	if errors.Is(err, nft.ErrNone) {
-		return nil
-	}
-	return err
-}
+func Cleanup(ctx context.Context) error { return spec().Remove(ctx) }
