@@ -243,7 +243,7 @@ func TestSteering_AnotherTransport(t *testing.T) {
 		})
 	}
 	sorted := func(text string) []string { return slices.Sorted(slices.Values(lines(text))) } // chains are in the order in which they were made
-	w.eventually(func() error { // removed bindings stay on record until their flows are judged
+	w.eventually(func() error {                                                               // removed bindings stay on record until their flows are judged
 		if diff := cmp.Diff(sorted(before), sorted(w.members[1].steering(w.world))); diff != "" {
 			return fmt.Errorf("another state than before (-want +got):\n%s", diff)
 		}
