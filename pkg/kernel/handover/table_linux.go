@@ -107,5 +107,8 @@ func write(table *nft.Writer, family kernel.Family, c content) error {
 		want = stateOf(family, c)
 	}
 	_, err := table.Write(ctx, want)
+	if err != nil { // somebody may have removed the table: then this makes another one, and nobody need wait for another attempt
+		_, err = table.Write(ctx, want)
+	}
 	return err
 }

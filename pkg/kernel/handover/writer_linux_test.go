@@ -306,6 +306,23 @@ func TestWriter_Table(t *testing.T) {
 	})
 }
 
+// TestWriter_TableIsGone: somebody flushes the kernel's ruleset in a handover; the next change makes the table anew, with all that counts.
+func TestWriter_TableIsGone(t *testing.T) {
+	onTwo(t, func(n *two) {
+		n.eventually(func() error { // elements count for a moment
+			n.pass(n.next, n.former)
+			n.nft(n.next, "flush ruleset")
+			if err := n.next.Leave([]netip.Addr{n.ip.Next()}); err != nil {
+				n.Errorf("the next change fails: %v", err)
+			}
+			if listed := n.nft(n.next, "list ruleset"); strings.Count(listed, "elements = {") < 3 {
+				return fmt.Errorf("elements are missing in\n%s", listed)
+			}
+			return nil
+		})
+	})
+}
+
 // TestWriter_EndsWhenNothingIsPassed: a process that ends earlier would leave packets to go in circles, or a table behind.
 func TestWriter_EndsWhenNothingIsPassed(t *testing.T) {
 	onTwo(t, func(n *two) {
