@@ -588,12 +588,11 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 	} {
 		s.node.Apply(event, long)
 	}
-	if got := s.troubles(); len(got) != 0 {
-		t.Errorf("node-b has said nothing since this node has it: %v", got)
-	}
 	again := s.announce("node-b", 1).(holders.Announced)
-	again.Renewed = long
-	s.node.Apply(again, long.Add(time.Second))
+	for range 2 { // the first time that its Lease changes may be news of before
+		again.Renewed = again.Renewed.Add(time.Second)
+		s.node.Apply(again, long.Add(time.Second))
+	}
 	got := s.troubles()[web]
 	if len(got) != 1 || got[0].Reason != addressOnSeveral || !strings.Contains(got[0].Note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
 		t.Errorf("two nodes have it for a minute: %v", got)

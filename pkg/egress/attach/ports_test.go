@@ -3,8 +3,10 @@ package attach
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,29 +89,38 @@ func TestAttacher_AssignsPorts(t *testing.T) {
 func TestAttacher_Followed(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
 	var numbers []uint64
-	var lives [][]bool
+	var told []string
 	a.node.Follow = func(number uint64, all []attachments.Attachment) {
 		if !a.mu.TryLock() {
 			t.Fatal("it is told with the lock held")
 		}
 		a.mu.Unlock()
 		numbers = append(numbers, number)
-		var live []bool
-		for _, attachment := range all {
-			live = append(live, attachment.Released.IsZero())
+		var each []string
+		for _, of := range all {
+			each = append(each, fmt.Sprintf("%s: live %v, %d blocks, widened %v", of.ContainerID, of.Released.IsZero(), len(of.Ports), of.Widened))
 		}
-		lives = append(lives, live)
+		told = append(told, strings.Join(each, "; "))
 	}
-	_, err := a.Attach(t.Context(), attached("c1", "u1"))
-	a.must(err)
-	a.must(a.SetPorts("c1", []attachments.Ports{{First: 2048, Last: 2559}}, 512))
-	a.must(a.Detach(t.Context(), "c1"))
-	a.must(a.Sweep(t.Context(), time.Now().Add(keepReleased+time.Minute)))
+	for _, step := range []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"attach", func() error { _, err := a.Attach(t.Context(), attached("c1", "u1")); return err }, "c1: live true, 0 blocks, widened false"},
+		{"ports", func() error { return a.SetPorts("c1", []attachments.Ports{{First: 2048, Last: 2559}}, 512) }, "c1: live true, 1 blocks, widened false"},
+		{"widened", func() error { return a.SetWidened("c1") }, "c1: live true, 1 blocks, widened true"},
+		{"detach", func() error { return a.Detach(t.Context(), "c1") }, "c1: live false, 1 blocks, widened true"},
+		{"sweep", func() error { return a.Sweep(t.Context(), time.Now().Add(keepReleased+time.Minute)) }, ""},
+	} {
+		before := len(told)
+		a.must(step.do())
+		if len(told) == before || told[len(told)-1] != step.want {
+			t.Errorf("%s: told %q, want %q at last", step.name, told[before:], step.want)
+		}
+	}
 	if told := len(numbers); !slices.IsSorted(numbers) || len(slices.Compact(numbers)) != told {
 		t.Errorf("the numbers %v do not grow", numbers)
-	}
-	if want := [][]bool{nil, {true}, {false}, nil}; !slices.EqualFunc(slices.CompactFunc(lives, slices.Equal), want, slices.Equal) {
-		t.Errorf("told that these live: %v, want %v", lives, want)
 	}
 }
 

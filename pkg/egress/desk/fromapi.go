@@ -30,50 +30,59 @@ func FromAPI(config egress.Config, objects cluster.Objects, now time.Time) (resu
 	s, _, err := cluster.StateFor(config.Config, objects)
 	result = status.Snapshot{FromAPI: true, Time: now, Steering: config.Transport()}
 	directory, leaseErr := directoryOf(s, objects, now)
+	listed := listedNow(objects, now)
 	for _, name := range cluster.Families {
 		in, _ := s.Input(name)
 		f := status.Family{Family: string(name), Input: in, Plan: plan.Build(in), Scope: string(placement.Cluster)}
 		result.Families = append(result.Families, f)
 		if objects.Leases != nil && !config.Steering.Off() {
-			result.Addresses = append(result.Addresses, announced(directory, config.Steering.Mode, f, s.EgressIPs(name), now)...)
+			result.Addresses = append(result.Addresses, announced(directory, listed, config.Steering.Mode, f, s.EgressIPs(name), now)...)
 		}
 	}
 	return result, errors.Join(err, leaseErr)
 }
 
-// directoryOf returns who holds which address by the Leases, at a time. What a Lease says was so before it was renewed, by the clock
-// of its node: so of two fresh ones with the same address neither is taken for outdated.
+// directoryOf returns who holds which address by the Leases, at a time. A sign of life counts from when its Lease was
+// renewed, by the clock of its node.
 func directoryOf(s *cluster.State, objects cluster.Objects, now time.Time) (*holders.Directory, error) {
 	outer := v1.IPv4Protocol
 	if len(objects.Nodes) > 0 {
 		outer = cluster.OuterOf(objects.Nodes[0].Name, objects.Nodes)
 	}
 	directory := holders.NewDirectory(holders.Config{Outer: kernel.Family(outer)})
-	before := time.Time{}
-	for _, node := range objects.Nodes {
-		directory.Apply(s.NodeSeen(node, outer), before)
-	}
 	var errs []error
-	for _, lease := range objects.Leases {
-		if objects.Nodes == nil { // it is taken for one that is there and Ready
-			directory.Apply(holders.NodeSeen{Name: lease.Name, Ready: true, InternalIPs: []netip.Addr{netip.IPv4Unspecified()}}, before)
-		}
+	for _, lease := range oldestLeaseFirst(objects.Leases) {
 		event, err := holders.Announcing(lease)
 		errs = append(errs, err)
-		event.Renewed = before
-		directory.Apply(event, before)
+		at := event.Renewed
+		if at.After(now) {
+			at = now
+		}
+		if objects.Nodes == nil { // it is taken for one that is there and Ready
+			directory.Apply(holders.NodeSeen{Name: lease.Name, Ready: true, InternalIPs: []netip.Addr{netip.IPv4Unspecified()}}, at)
+		}
+		directory.Apply(event, at)
 	}
-	directory.Apply(holders.LeasesKnown{}, before)
-	for _, lease := range oldestLeaseFirst(objects.Leases) {
-		if event, _ := holders.Announcing(lease); isFresh(lease, now) {
-			at := event.Renewed
-			if at.After(now) {
-				at = now
+	for _, node := range objects.Nodes {
+		directory.Apply(s.NodeSeen(node, outer), now)
+	}
+	directory.Apply(holders.LeasesKnown{}, now)
+	return directory, errors.Join(errs...)
+}
+
+// listedNow returns which nodes say that they have each address, in Leases that are fresh. Those of others may be of nodes that have failed,
+// whose addresses other nodes have taken.
+func listedNow(objects cluster.Objects, now time.Time) map[netip.Addr][]string {
+	listed := map[netip.Addr][]string{}
+	for _, lease := range objects.Leases {
+		exists := objects.Nodes == nil || slices.ContainsFunc(objects.Nodes, func(n *v1.Node) bool { return n.Name == lease.Name })
+		if announced, _ := holders.Announcing(lease); exists && isFresh(lease, now) { // what is wrong with it, directoryOf tells
+			for ip := range announced.Addresses {
+				listed[ip] = append(listed[ip], lease.Name)
 			}
-			directory.Apply(event, at)
 		}
 	}
-	return directory, errors.Join(errs...)
+	return listed
 }
 
 func oldestLeaseFirst(leases []*coordinationv1.Lease) []*coordinationv1.Lease {
@@ -92,7 +101,7 @@ func renewed(lease *coordinationv1.Lease) time.Time {
 
 // announced returns where the egress IPs of a family are, by the Leases. The way is that of packets from a node that does not
 // have the address.
-func announced(directory *holders.Directory, mode holders.Mode, f status.Family, claimed []netip.Addr, now time.Time) (result []status.Address) {
+func announced(directory *holders.Directory, listed map[netip.Addr][]string, mode holders.Mode, f status.Family, claimed []netip.Addr, now time.Time) (result []status.Address) {
 	explainer := plan.NewExplainer(f.Input, f.Plan)
 	pods := map[netip.Addr]map[netip.Addr]bool{}
 	for _, b := range f.Plan.Bindings {
@@ -101,7 +110,7 @@ func announced(directory *holders.Directory, mode holders.Mode, f status.Family,
 		}
 		pods[b.EgressIP][b.Pod] = true
 	}
-	ways, conflicts := directory.Ways(claimed, mode, now), directory.Conflicts(now)
+	ways := directory.Ways(claimed, mode, now)
 	for _, ip := range claimed {
 		h := directory.Holder(ip, now)
 		a := status.Address{
@@ -111,8 +120,8 @@ func announced(directory *holders.Directory, mode holders.Mode, f status.Family,
 		if way, elsewhere := ways[ip]; elsewhere {
 			a.Way = string(way.Kind)
 		}
-		if i := slices.IndexFunc(conflicts, func(c holders.Conflict) bool { return c.Address == ip }); i >= 0 {
-			a.Conflict = conflicts[i].Nodes[1:]
+		if h.State == holders.Remote {
+			a.Conflict = slices.DeleteFunc(slices.Sorted(slices.Values(listed[ip])), func(name string) bool { return name == h.Node })
 		}
 		result = append(result, a)
 	}

@@ -2,16 +2,17 @@ package desk
 
 import (
 	"fmt"
-	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
@@ -52,52 +53,45 @@ func TestIsFresh_ByTheLeasesOwnDuration(t *testing.T) {
 	}
 }
 
-// TestDirectoryOf_TwoNodesWithAnAddress: both have it if both still say so. One whose Lease is not renewed any more may be dead, also
+// TestFromAPI_TwoNodesWithAnAddress: both have it if both say so in Leases that are renewed. One whose Lease is not may be dead, also
 // while its Node is Ready.
-func TestDirectoryOf_TwoNodesWithAnAddress(t *testing.T) {
+func TestFromAPI_TwoNodesWithAnAddress(t *testing.T) {
 	now := time.Now()
-	ip := netip.MustParseAddr("203.0.113.10")
+	service := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: v1.ServiceSpec{
+		ExternalIPs: []string{"203.0.113.10"}, IPFamilies: []v1.IPFamily{v1.IPv4Protocol}, ClusterIP: "172.30.0.10", ClusterIPs: []string{"172.30.0.10"},
+		Ports: []v1.ServicePort{{Port: 80}},
+	}}
 	for name, test := range map[string]struct {
 		ages  [2]time.Duration // since the Leases of node-a and node-b were renewed
-		nodes bool             // whether Nodes are known
+		nodes []string         // nil: they are not known
 		want  []string
 	}{
-		"both are renewed":               {[2]time.Duration{3 * time.Second, 9 * time.Second}, true, []string{"node-b", "node-a"}},
-		"Nodes are not known":            {[2]time.Duration{9 * time.Second, 3 * time.Second}, false, []string{"node-b", "node-a"}},
-		"the first one was cut off":      {[2]time.Duration{time.Minute, 3 * time.Second}, true, nil},
-		"the clock of one is in advance": {[2]time.Duration{3 * time.Second, -time.Hour}, true, []string{"node-b", "node-a"}},
+		"both are renewed":               {[2]time.Duration{3 * time.Second, 9 * time.Second}, []string{"node-a", "node-b"}, []string{"node-a"}},
+		"Nodes are not known":            {[2]time.Duration{9 * time.Second, 3 * time.Second}, nil, []string{"node-a"}},
+		"the first one was cut off":      {[2]time.Duration{time.Minute, 3 * time.Second}, []string{"node-a", "node-b"}, nil},
+		"the Node of the first has gone": {[2]time.Duration{3 * time.Second, 3 * time.Second}, []string{"node-b"}, nil},
+		"the clock of one is in advance": {[2]time.Duration{3 * time.Second, -time.Hour}, []string{"node-a", "node-b"}, []string{"node-a"}},
 	} {
-		var objects cluster.Objects
+		objects := cluster.Objects{Services: []*v1.Service{service}}
 		for i, age := range test.ages {
-			node := "node-" + string(rune('a'+i))
 			objects.Leases = append(objects.Leases, &coordinationv1.Lease{
-				ObjectMeta: metav1.ObjectMeta{Name: node, Annotations: map[string]string{holders.Annotation: fmt.Sprintf(`{"203.0.113.10":{"epoch":%d}}`, i+1)}},
+				ObjectMeta: metav1.ObjectMeta{Name: []string{"node-a", "node-b"}[i], Annotations: map[string]string{holders.Annotation: fmt.Sprintf(`{"203.0.113.10":{"epoch":%d}}`, i+1)}},
 				Spec:       coordinationv1.LeaseSpec{LeaseDurationSeconds: ptr.To(int32(40)), RenewTime: &metav1.MicroTime{Time: now.Add(-age)}},
 			})
-			if test.nodes {
-				objects.Nodes = append(objects.Nodes, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: v1.NodeStatus{
-					Addresses:  []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.1"}},
-					Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},
-				}})
-			}
 		}
-		state, _, err := cluster.StateFor(cluster.Config{}, objects)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+		for _, node := range test.nodes {
+			objects.Nodes = append(objects.Nodes, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}, Status: v1.NodeStatus{
+				Addresses:  []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.1"}},
+				Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}},
+			}})
 		}
-		directory, err := directoryOf(state, objects, now)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+		snapshot, err := FromAPI(egress.Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Auto}}}, objects, now)
+		if err != nil || len(snapshot.Addresses) != 1 || snapshot.Addresses[0].Holder != "node-b" {
+			t.Errorf("%s: %v, %+v; want that node-b holds the address", name, err, snapshot.Addresses)
+			continue
 		}
-		if h := directory.Holder(ip, now); h.Node != "node-b" {
-			t.Errorf("%s: %+v holds it, want node-b", name, h)
-		}
-		var got []string
-		for _, c := range directory.Conflicts(now) {
-			got = c.Nodes
-		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: the nodes that have it (-want +got):\n%s", name, diff)
+		if diff := cmp.Diff(test.want, snapshot.Addresses[0].Conflict, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: the other nodes that have it (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -89,9 +89,7 @@ type node struct {
 	// something. heardDirectly is when it last announced something. Both are when changes of Leases were
 	// first heard of again, if that was later.
 	heard, heardDirectly time.Time
-	// spoke is when it last gave a sign of life, whatever could be heard since.
-	spoke  time.Time
-	silent bool
+	silent               bool
 	// moving: it gave a sign of life within silence. A Lease that was there when this process started is none.
 	moving bool
 	// atBound: it announces an address with the largest epoch.
@@ -162,9 +160,17 @@ type address struct {
 	// epoch.
 	announcers map[string]time.Time
 	holding    Holding
-	// rivals are its live holders, if there are several, and since when.
-	rivals []string
-	since  time.Time
+	// rivals are the live nodes that have it, if there are several; the first is the holder. Of the others, dissents has what they have said
+	// since it is the holder.
+	rivals   []string
+	dissents map[string]dissent
+}
+
+// dissent is that a node says that it has an address of another holder. The first change of its Lease counts for nothing: it may be news of
+// before that comes late. since is when it has said so otherwise; zero if it has not.
+type dissent struct {
+	renewed bool
+	since   time.Time
 }
 
 // NewDirectory returns a Directory that knows of nobody.
@@ -287,11 +293,16 @@ func (d *Directory) Ways(egressIPs []netip.Addr, mode Mode, now time.Time) map[n
 func (d *Directory) Conflicts(now time.Time) (conflicts []Conflict) {
 	d.advance(now)
 	for ip, a := range d.addresses {
-		nodes := slices.DeleteFunc(slices.Clone(a.rivals), func(name string) bool {
-			return name != a.holding.Node && name != d.config.NodeName && !d.nodes[name].spoke.After(a.holding.Since)
-		})
-		if len(nodes) > 1 {
-			conflicts = append(conflicts, Conflict{Address: ip, Nodes: nodes, Since: a.since})
+		c := Conflict{Address: ip}
+		for i, name := range a.rivals {
+			since := a.dissents[name].since
+			if i > 0 && since.IsZero() {
+				continue
+			}
+			c.Nodes, c.Since = append(c.Nodes, name), Earlier(c.Since, since)
+		}
+		if len(c.Nodes) > 1 {
+			conflicts = append(conflicts, c)
 		}
 	}
 	slices.SortFunc(conflicts, func(a, b Conflict) int { return a.Address.Compare(b.Address) })
@@ -529,11 +540,15 @@ func (d *Directory) refresh(ip netip.Addr) {
 		holding.Since = d.now
 	}
 	rivals := rivals(candidates)
-	if len(a.rivals) == 0 {
-		a.since = d.now
-	}
 	d.changed = d.changed || holding != a.holding || !slices.Equal(rivals, a.rivals)
+	if holding.Node != a.holding.Node || !holding.Since.Equal(a.holding.Since) {
+		a.dissents = nil
+	}
 	a.holding, a.rivals = holding, rivals
+	maps.DeleteFunc(a.dissents, func(name string, _ dissent) bool { return slices.Index(rivals, name) < 1 })
+	if slices.Index(rivals, d.config.NodeName) > 0 {
+		d.dissent(a, d.config.NodeName, Announcement)
+	}
 	if holding.State == Lost {
 		d.lost[ip] = a
 	} else {
@@ -542,6 +557,28 @@ func (d *Directory) refresh(ip netip.Addr) {
 	if holding.State == Unclaimed && len(a.announcers) == 0 {
 		delete(d.addresses, ip)
 	}
+}
+
+// insist notes that a live node has said, in this way, that it has what it announces.
+func (d *Directory) insist(name string, by Source) {
+	for ip := range d.nodes[name].counts.Addresses {
+		if a := d.addresses[ip]; a != nil && slices.Index(a.rivals, name) > 0 {
+			d.dissent(a, name, by)
+		}
+	}
+}
+
+// dissent notes that a node which is not the holder has an address.
+func (d *Directory) dissent(a *address, name string, by Source) {
+	if a.dissents == nil {
+		a.dissents = map[string]dissent{}
+	}
+	known := a.dissents[name]
+	if known.since.IsZero() && (by == Announcement || known.renewed) {
+		known.since = d.now
+	}
+	known.renewed = true
+	a.dissents[name] = known
 }
 
 // seeAll notes the epochs of an address, also those of statements that have been overtaken. What a live node announces may be the first

@@ -180,45 +180,46 @@ func TestDirectory_Holder(t *testing.T) {
 	}
 }
 
+// TestDirectory_Conflicts: a node counts that says that it has an address of another one. By its Lease it has to say so twice: what
+// comes first may be of before the address was the other one's.
 func TestDirectory_Conflicts(t *testing.T) {
 	ip := ips[0]
 	d := newDirectory()
-	apply(d, timed{0, seen("node-a", true)}, timed{0, seen("node-c", true)}, timed{0, seen("node-d", false)},
-		timed{0, announced("node-a", 0, map[netip.Addr]uint64{ip: 7, ips[2]: 1})})
-	if got := d.Conflicts(at(0)); got != nil {
-		t.Errorf("with one holder: %+v", got)
+	epochs := func(epoch uint64) map[netip.Addr]uint64 { return map[netip.Addr]uint64{ip: epoch} }
+	apply(d, timed{0, seen("node-a", true)}, timed{0, seen("node-c", true)}, timed{0, seen("node-d", false)}, timed{0, announced("node-a", 0, epochs(7))})
+	for second, step := range []struct {
+		event Event
+		nodes []string
+		since int
+	}{
+		1:  {announced("node-c", 0, epochs(8)), nil, 0},
+		2:  {announced("node-a", 1, epochs(7)), nil, 0},
+		3:  {announced("node-a", 2, epochs(7)), []string{"node-c", "node-a"}, 3},
+		4:  {announced("node-d", 0, epochs(6)), []string{"node-c", "node-a"}, 3},
+		5:  {direct("node-d", 0, epochs(6)), []string{"node-c", "node-a", "node-d"}, 3},
+		6:  {announced("node-a", 3, nil), []string{"node-c", "node-d"}, 5},
+		7:  {direct("node-a", 0, epochs(7)), []string{"node-c", "node-a", "node-d"}, 5},
+		8:  {LeasesKnown{}, []string{"node-c", "node-a", "node-d"}, 5},
+		9:  {OwnAddresses{Addresses: ips[:1]}, nil, 0},
+		10: {Hearing{false}, nil, 0},
+		11: {Hearing{true}, nil, 0},
+		12: {direct("node-a", 0, epochs(7)), []string{me, "node-a"}, 12},
+		46: {direct("node-c", 0, epochs(8)), []string{me, "node-c", "node-a"}, 12}, // node-d is silent by then
+	} {
+		if step.event == nil {
+			continue
+		}
+		apply(d, timed{second, step.event})
+		var want []Conflict
+		if step.nodes != nil {
+			want = []Conflict{{Address: ip, Nodes: step.nodes, Since: at(step.since)}}
+		}
+		if diff := cmp.Diff(want, d.Conflicts(at(second)), compare); diff != "" {
+			t.Errorf("at %d s, %+v (-want +got):\n%s", second, step.event, diff)
+		}
 	}
-	apply(d, timed{1, announced("node-c", 0, map[netip.Addr]uint64{ip: 7})})
-	if got := d.Conflicts(at(2)); got != nil {
-		t.Errorf("node-a has said nothing since node-c has it: %+v", got)
-	}
-	apply(d, timed{2, announced("node-d", 0, map[netip.Addr]uint64{ip: 6})})
-	want := []Conflict{{Address: ip, Nodes: []string{"node-c", "node-d"}, Since: at(1)}}
-	if diff := cmp.Diff(want, d.Conflicts(at(2)), compare); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	apply(d, timed{2, Hearing{false}}, timed{2, Hearing{true}})
-	if diff := cmp.Diff(want, d.Conflicts(at(2)), compare); diff != "" {
-		t.Errorf("Leases are heard of again, which is no sign of life (-want +got):\n%s", diff)
-	}
-	apply(d, timed{2, announced("node-a", 1, map[netip.Addr]uint64{ip: 7, ips[2]: 1})})
-	want[0].Nodes = []string{"node-c", "node-a", "node-d"}
-	if diff := cmp.Diff(want, d.Conflicts(at(2)), compare); diff != "" {
-		t.Errorf("node-a still has it (-want +got):\n%s", diff)
-	}
-	apply(d, timed{3, LeasesKnown{}}, timed{3, OwnAddresses{Addresses: ips[:1]}})
-	if own, others := d.Own()[ip], d.EpochElsewhere(ip, at(3)); own != 8 || others != 7 || d.EpochElsewhere(ips[1], at(3)) != 0 {
-		t.Errorf("its own epoch is %d, the highest of others %d; want 8, 7, and 0 for an address that nobody has", own, others)
-	}
-	if got := d.Conflicts(at(4)); got != nil {
-		t.Errorf("nobody has said anything since this node has it: %+v", got)
-	}
-	for _, name := range []string{"node-a", "node-c"} {
-		apply(d, timed{4, announced(name, 2, d.nodes[name].counts.Addresses)})
-	}
-	want[0].Nodes = []string{me, "node-c", "node-a"} // node-d is silent by then
-	if diff := cmp.Diff(want, d.Conflicts(at(60)), compare); diff != "" {
-		t.Errorf("with an own address (-want +got):\n%s", diff)
+	if own, others := d.Own()[ip], d.EpochElsewhere(ip, at(46)); own != 9 || others != 8 || d.EpochElsewhere(ips[1], at(46)) != 0 {
+		t.Errorf("its own epoch is %d, the highest of others %d; want 9, 8, and 0 for an address that nobody has", own, others)
 	}
 }
 
@@ -625,6 +626,12 @@ func someEpochs(r *rand.Rand) map[netip.Addr]uint64 {
 	return epochs
 }
 
+// dissenter is a node that says that it has an address of another one, in these seconds. The first change of its Lease is none of them.
+type dissenter struct {
+	renewed bool
+	seconds []int
+}
+
 // oracle answers by the rules that the package's comment gives, second by second, and knows no shortcut.
 type oracle struct {
 	second                      int
@@ -640,23 +647,18 @@ type oracle struct {
 	unready                     map[string]int // since when
 	silent                      map[string]bool
 	claimed                     map[netip.Addr]int // the last second in which anybody had it or announced it
-	rivals                      map[netip.Addr]rivalry
+	rivals                      map[netip.Addr][]string
+	dissents                    map[netip.Addr]map[string]dissenter
 	last                        answers
-}
-
-// rivalry is that several live nodes have an address.
-type rivalry struct {
-	since int
-	nodes []string
 }
 
 func newOracle() *oracle {
 	o := &oracle{own: map[netip.Addr]uint64{}, leases: map[string]Announced{}, direct: map[string]Announced{}, heardDirectly: map[string]int{}, changed: map[string]int{}, hearingSince: -1000,
-		nodes: map[string]NodeSeen{}, unready: map[string]int{}, silent: map[string]bool{}, claimed: map[netip.Addr]int{}, rivals: map[netip.Addr]rivalry{}}
+		nodes: map[string]NodeSeen{}, unready: map[string]int{}, silent: map[string]bool{}, claimed: map[netip.Addr]int{}, rivals: map[netip.Addr][]string{}, dissents: map[netip.Addr]map[string]dissenter{}}
 	o.last.Holders = map[netip.Addr]Holding{}
 	for _, ip := range ips {
 		o.last.Holders[ip] = Holding{State: Unclaimed}
-		o.claimed[ip] = -1000
+		o.claimed[ip], o.rivals[ip] = -1000, nil
 	}
 	return o
 }
@@ -671,6 +673,7 @@ func (o *oracle) pass(second int) {
 
 func (o *oracle) apply(h timed) {
 	o.pass(h.second)
+	var sign *Announced
 	switch e := h.event.(type) {
 	case OwnAddresses:
 		before := o.own
@@ -686,11 +689,13 @@ func (o *oracle) apply(h timed) {
 		if e.Source == Announcement {
 			o.direct[e.Node], o.heardDirectly[e.Node], o.changed[e.Node] = e, o.second, o.second
 			delete(o.silent, e.Node)
+			sign = &e
 			break
 		}
 		if l, known := o.leases[e.Node]; !known || !l.Renewed.Equal(e.Renewed) || l.Revision != e.Revision || !maps.Equal(l.Addresses, e.Addresses) {
 			o.changed[e.Node] = o.second
 			delete(o.silent, e.Node)
+			sign = &e
 		}
 		o.leases[e.Node] = e
 	case LeaseDeleted:
@@ -709,6 +714,9 @@ func (o *oracle) apply(h timed) {
 		delete(o.nodes, e.Name)
 	}
 	o.evaluate()
+	if sign != nil {
+		o.insist(sign.Node, sign.Source)
+	}
 }
 
 // evaluate has the answers of this moment.
@@ -754,23 +762,57 @@ func (o *oracle) evaluate() {
 			holding.Since = time.Time{}
 		}
 		next.Holders[ip] = holding
+		if holding.Node != before.Node || !holding.Since.Equal(before.Since) || o.dissents[ip] == nil {
+			o.dissents[ip] = map[string]dissenter{}
+		}
 		if len(live) < 2 {
-			delete(o.rivals, ip)
-			continue
+			live = nil
 		}
-		r := rivalry{o.second, live}
-		if before, were := o.rivals[ip]; were {
-			r.since = before.since
-		}
-		o.rivals[ip] = r
-		disagree := slices.DeleteFunc(slices.Clone(live), func(name string) bool {
-			return name != holding.Node && name != me && !at(o.changed[name]).After(holding.Since)
-		})
-		if len(disagree) > 1 {
-			next.Conflicts = append(next.Conflicts, Conflict{Address: ip, Nodes: disagree, Since: at(r.since)})
+		o.rivals[ip] = live
+		for _, name := range names {
+			if i := slices.Index(live, name); i < 1 {
+				delete(o.dissents[ip], name)
+			} else if name == me {
+				o.dissents[ip][me] = dissenter{true, append(o.dissents[ip][me].seconds, o.second)}
+			}
 		}
 	}
 	o.last = next
+	o.findConflicts()
+}
+
+// insist notes that a node says that it has what it announces.
+func (o *oracle) insist(name string, by Source) {
+	for _, ip := range ips {
+		if _, _, says := o.says(name, ip); says && slices.Index(o.rivals[ip], name) > 0 {
+			said := o.dissents[ip][name]
+			if by == Announcement || said.renewed {
+				said.seconds = append(said.seconds, o.second)
+			}
+			said.renewed = true
+			o.dissents[ip][name] = said
+		}
+	}
+	o.findConflicts()
+}
+
+// findConflicts finds the addresses of which others than the holder say that they have them.
+func (o *oracle) findConflicts() {
+	o.last.Conflicts = nil
+	for _, ip := range ips {
+		c := Conflict{Address: ip}
+		for i, name := range o.rivals[ip] {
+			if heard := o.dissents[ip][name].seconds; len(heard) > 0 && (c.Since.IsZero() || at(heard[0]).Before(c.Since)) {
+				c.Since = at(heard[0])
+			} else if i > 0 && len(heard) == 0 {
+				continue
+			}
+			c.Nodes = append(c.Nodes, name)
+		}
+		if len(c.Nodes) > 1 {
+			o.last.Conflicts = append(o.last.Conflicts, c)
+		}
+	}
 }
 
 // takenWith returns the epoch of an address that this node gets.
@@ -886,14 +928,14 @@ func (o *oracle) answers() answers {
 }
 
 // differs tells whether others hold or have an address than before, but for since when.
-func (o *oracle) differs(before answers, rivals map[netip.Addr]rivalry) bool {
+func (o *oracle) differs(before answers, rivals map[netip.Addr][]string) bool {
 	same := func(a, b Holding) bool {
 		a.Since = b.Since
 		return a == b
 	}
 	return !maps.EqualFunc(before.Holders, o.last.Holders, same) || !maps.Equal(before.Own, o.last.Own) ||
 		(before.Own == nil) != (o.last.Own == nil) ||
-		!maps.EqualFunc(rivals, o.rivals, func(a, b rivalry) bool { return slices.Equal(a.nodes, b.nodes) })
+		!maps.EqualFunc(rivals, o.rivals, slices.Equal)
 }
 
 func (o *oracle) check(t *testing.T, d *Directory, when string) {

@@ -68,7 +68,7 @@ type Conflict struct {
 	Address netip.Addr
 	// Nodes are their names. The first is the one that counts here.
 	Nodes []string
-	// Since is when a second one was seen. While an address moves, both nodes have it for a moment.
+	// Since is when another one said so. While an address moves, both nodes have it for a moment.
 	Since time.Time
 }
 

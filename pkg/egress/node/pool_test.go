@@ -322,13 +322,13 @@ func TestPool_GatewaysOnBothSides(t *testing.T) {
 	for _, nodes := range []int{2, 4} {
 		s := newSimulation(t, 7, nodes, 8)
 		s.withLeases()
-		s.gateways = true
+		s.gateways, s.reliable = true, true
 		s.run(5 * time.Second)
 		for _, n := range s.nodes[:nodes/2] {
 			n.segment = 1
 		}
-		s.run(13 * time.Second) // what could not be taken is tried again after 10
-		s.unmoved(func() { s.run(10 * time.Second) })
+		s.run(3 * time.Second)
+		s.unmoved(func() { s.run(20 * time.Second) })
 		s.served()
 		for _, n := range s.nodes {
 			n.segment = 0

@@ -43,6 +43,8 @@ type simulation struct {
 	passed int
 	// gateways: each side of a partition has one.
 	gateways bool
+	// reliable: nodes can take all addresses. Otherwise one in fifty fails, and is tried again after 10 s.
+	reliable bool
 	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there. away: it is, for a while.
 	leases []holders.Statement
 	away   bool
@@ -388,7 +390,7 @@ func (s *simulation) take(n *simulatedNode, a pool.Take) {
 		return
 	}
 	n.busy = max(n.busy, s.now+s.between(0, 30*time.Millisecond))
-	if s.random.IntN(50) == 0 {
+	if s.random.IntN(50) == 0 && !s.reliable {
 		n.takeFailed = true
 		s.reply(n, n.busy-s.now, func() Event { return pool.TakeFailed{Addresses: []netip.Addr{a.Address}} })
 		return

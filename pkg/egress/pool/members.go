@@ -160,21 +160,18 @@ func (m *members) setNodes(number int, nodes map[string]netip.Addr, pool []strin
 	for name, address := range nodes {
 		at[address] = name
 	}
-	if m.place(number, nodes, at, pool) {
-		m.guard.forget(nodes)
-		m.transport.forget(at)
-	}
+	m.place(number, nodes, at, pool)
+	m.guard.forget(func(name string) bool { _, known := m.addressOf(name); return known })
+	m.transport.forget()
 }
 
-// place notes where nodes are, and tells whether that is news.
-func (m *members) place(number int, nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) bool {
+// place notes where nodes are.
+func (m *members) place(number int, nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if number <= m.number {
-		return false
+	if number > m.number {
+		m.number, m.nodes, m.at, m.pool = number, nodes, at, pool
 	}
-	m.number, m.nodes, m.at, m.pool = number, nodes, at, pool
-	return true
 }
 
 // nodeAt returns which node of the cluster has an address.

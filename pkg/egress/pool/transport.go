@@ -263,16 +263,16 @@ func (t *transport) isNew(from netip.Addr, s session, number uint64) bool {
 }
 
 // forget forgets nodes that are none of the cluster any more.
-func (t *transport) forget(nodes map[netip.Addr]string) {
+func (t *transport) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for at := range t.heard {
-		if nodes[at] == "" {
+		if _, known := t.nodeAt(at); !known {
 			delete(t.heard, at)
 		}
 	}
 	for at := range t.strange {
-		if nodes[at] == "" {
+		if _, known := t.nodeAt(at); !known {
 			delete(t.strange, at)
 		}
 	}

@@ -62,8 +62,8 @@ type Attachments interface {
 }
 
 // Allocator gives this node's pods blocks of source ports of their egress IPs, and knows those of other nodes' pods. Its methods may be
-// called by several goroutines. Those of a nil one do nothing, but for those that a node with blocks alone has called: Assign, Recorded,
-// Follow and TakeLocalPorts. Its lock is taken before that of the State, and that of the Keeper.
+// called by several goroutines. Those of a nil one do nothing. It must not be nil for Assign, Recorded, Follow, TakeLocalPorts and
+// TakeLease. Its lock is taken before that of the State, and that of the Keeper.
 type Allocator struct {
 	config Config
 	state  *cluster.State
@@ -158,6 +158,9 @@ func (al *Allocator) Run(ctx context.Context, running *sync.WaitGroup, client ku
 
 // SetClaims takes a Lease in which nodes claim blocks of an egress IP, or takes note that it was deleted.
 func (al *Allocator) SetClaims(lease *coordinationv1.Lease, deleted bool) {
+	if al == nil {
+		return
+	}
 	if deleted {
 		al.keeper.DeleteLease(lease.Name)
 		return

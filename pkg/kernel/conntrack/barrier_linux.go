@@ -119,8 +119,10 @@ func (b *barrier) make(anew bool) error {
 	return b.commit()
 }
 
-// remembering are the sets that remember flows: all but the last.
-func (b *barrier) remembering() []nft.Set { return b.spec.Sets[:len(b.spec.Sets)-1] }
+// remembering are the sets that remember flows.
+func (b *barrier) remembering() []nft.Set {
+	return slices.DeleteFunc(slices.Clone(b.spec.Sets), func(s nft.Set) bool { return s.Name == freshSet })
+}
 
 // addElements adds elements of sets.
 func (b *barrier) addElements(elements map[string][]nftables.SetElement) error {

@@ -106,9 +106,9 @@ func write(table *nft.Writer, family kernel.Family, c content) error {
 	if !c.empty() {
 		want = stateOf(family, c)
 	}
-	_, err := table.Write(ctx, want)
-	if err != nil { // somebody may have removed the table: then this makes another one, and nobody need wait for another attempt
-		_, err = table.Write(ctx, want)
+	if _, _, err := table.Read(ctx); err != nil { // so that what somebody has removed is written again
+		return err
 	}
+	_, err := table.Write(ctx, want)
 	return err
 }

@@ -306,20 +306,30 @@ func TestWriter_Table(t *testing.T) {
 	})
 }
 
-// TestWriter_TableIsGone: somebody flushes the kernel's ruleset in a handover; the next change makes the table anew, with all that counts.
-func TestWriter_TableIsGone(t *testing.T) {
+// TestWriter_Repairs: somebody flushes the kernel's ruleset in a handover, or the table's rules; the next change writes again what is missing.
+func TestWriter_Repairs(t *testing.T) {
 	onTwo(t, func(n *two) {
-		n.eventually(func() error { // elements count for a moment
-			n.pass(n.next, n.former)
-			n.nft(n.next, "flush ruleset")
-			if err := n.next.Leave([]netip.Addr{n.ip.Next()}); err != nil {
-				n.Errorf("the next change fails: %v", err)
-			}
-			if listed := n.nft(n.next, "list ruleset"); strings.Count(listed, "elements = {") < 3 {
-				return fmt.Errorf("elements are missing in\n%s", listed)
-			}
-			return nil
-		})
+		table := "ip " + tableName
+		if n.family == kernel.IPv6 {
+			table = "ip6 " + tableName
+		}
+		for _, damage := range []string{"flush ruleset", "flush table " + table, "flush chain " + table + " strays"} {
+			n.eventually(func() error { // elements count for a moment
+				n.pass(n.next, n.former)
+				n.nft(n.next, damage)
+				if err := n.next.Leave([]netip.Addr{n.ip.Next()}); err != nil {
+					n.Errorf("%s: the next change fails: %v", damage, err)
+				}
+				listed := n.nft(n.next, "list ruleset")
+				if rules := strings.Count(listed, "goto strays") + strings.Count(listed, "@left drop"); rules != 3 {
+					n.Errorf("%s: %d of three rules are there again:\n%s", damage, rules, listed)
+				}
+				if strings.Count(listed, "elements = {") < 3 {
+					return fmt.Errorf("%s: elements are missing in\n%s", damage, listed)
+				}
+				return nil
+			})
+		}
 	})
 }
 

@@ -41,11 +41,11 @@ type Set struct {
 	ClassIDs bool
 	// Journal: no packet meets the set, and what it holds is no difference to tell.
 	Journal bool
-	// Timeout, if it is not 0: packets write the elements, at most Size of them, and the kernel forgets each so long after the
-	// last packet. They are no content, and no difference to tell.
+	// Timeout, if it is not 0: packets write the elements, at most Size of them, or the owner of the table, and the kernel forgets each so long
+	// after it was written last. They are no content, and no difference to tell.
 	Timeout time.Duration
 	Size    uint32
-	// Passing, with a Timeout: not packets write the elements, but [State].Passing has them.
+	// Passing, with a Timeout: no packets write the elements. [State].Passing has them, unless the owner writes them himself.
 	Passing bool
 }
 

@@ -9,7 +9,7 @@
 // tables, a look compares digests of the sets and makes no copy of them.
 //
 // Elements with a timeout are not compared: packets write them, or the State has them as passing, to be written once. Who has many, and may
-// not lose them with the table, has a connection of its own and takes no more than the messages: see [Spec.Make].
+// not lose them with the table, has a connection of its own, adds the messages of [Spec.Make] to its transactions, and keeps the elements itself.
 //
 // # Rules
 //

@@ -561,6 +561,9 @@ func (s Spec) Make(c *Conn, want State) error { return NewWriter(s).fill(c, want
 
 // Remove removes the table, if there is one. Where the kernel has no nftables there is none.
 func (s Spec) Remove(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	w := NewWriter(s)
 	defer w.Close()
 	_, err := w.Write(ctx, State{})
@@ -820,7 +823,7 @@ func (w *Writer) tableFault(table *nftables.Table, held Held) string {
 		}
 	}
 	if number(table.Use) != uint32(objects) {
-		return fmt.Sprintf("table %s has %d sets, chains and counters in the place of %d: one was added, or a chain has lost its rules",
+		return fmt.Sprintf("table %s has %d sets, chains and counters instead of %d: one was added or removed, or a chain has lost its rules",
 			w.spec.Name, number(table.Use), objects)
 	}
 	return ""

@@ -223,10 +223,10 @@ func TestLocal_Repairs(t *testing.T) {
 		"a rule too much":       {"insert rule TABLE postrouting accept", "has other rules than were written"},
 		"no rules":              {"flush chain TABLE postrouting", "has other rules than were written"},
 		"no chain":              {"delete chain TABLE postrouting", "lacks its chain"},
-		"a chain too much":      {"add chain TABLE foreign", "has 8 sets, chains and counters in the place of 7"},
+		"a chain too much":      {"add chain TABLE foreign", "has 8 sets, chains and counters instead of 7"},
 		"another policy":        {"add chain TABLE postrouting { policy drop ; }", "another policy"},
 		"a table put to sleep":  {"add table TABLE { flags dormant ; }", "has flags that were not written, 'dormant' perhaps: 0x1"},
-		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 8 sets, chains and counters in the place of 7"},
+		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 8 sets, chains and counters instead of 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onLocalNode(t, 0, func(n *localNode) {
