@@ -317,7 +317,7 @@ func TestPool_PartitionThatHostsSpan(t *testing.T) {
 	}
 }
 
-// TestPool_GatewaysOnBothSides: each half takes what the other one has, once, and gives way to the Leases.
+// TestPool_GatewaysOnBothSides: each half takes what the other one has, and gives way to the Leases for as long as a kernel keeps an address.
 func TestPool_GatewaysOnBothSides(t *testing.T) {
 	for _, nodes := range []int{2, 4} {
 		s := newSimulation(t, 7, nodes, 8)
