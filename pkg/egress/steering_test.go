@@ -590,8 +590,8 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 	}
 	again := s.announce("node-b", 1).(holders.Announced)
 	for range 2 { // the first time that its Lease changes may be news of before
-		again.Renewed = again.Renewed.Add(time.Second)
-		s.node.Apply(again, long.Add(time.Second))
+		again.Renewed = again.Renewed.Add(10 * time.Second)
+		s.node.Apply(again, again.Renewed.Add(long.Sub(time.Unix(1, 0))))
 	}
 	got := s.troubles()[web]
 	if len(got) != 1 || got[0].Reason != addressOnSeveral || !strings.Contains(got[0].Note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {

@@ -50,6 +50,9 @@ func directoryOf(s *cluster.State, objects cluster.Objects, now time.Time) (*hol
 		outer = cluster.OuterOf(objects.Nodes[0].Name, objects.Nodes)
 	}
 	directory := holders.NewDirectory(holders.Config{Outer: kernel.Family(outer)})
+	for _, node := range objects.Nodes {
+		directory.Apply(s.NodeSeen(node, outer), time.Time{}) // so that a node is silent since its Lease has not been renewed
+	}
 	var errs []error
 	for _, lease := range oldestLeaseFirst(objects.Leases) {
 		event, err := holders.Announcing(lease)
@@ -62,9 +65,6 @@ func directoryOf(s *cluster.State, objects cluster.Objects, now time.Time) (*hol
 			directory.Apply(holders.NodeSeen{Name: lease.Name, Ready: true, InternalIPs: []netip.Addr{netip.IPv4Unspecified()}}, at)
 		}
 		directory.Apply(event, at)
-	}
-	for _, node := range objects.Nodes {
-		directory.Apply(s.NodeSeen(node, outer), now)
 	}
 	directory.Apply(holders.LeasesKnown{}, now)
 	return directory, errors.Join(errs...)

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // TestMemberState_FollowsLeaseAndNode: only a node that has addresses renews its Lease, so that of one without nothing is known while it is Ready.
@@ -92,6 +94,33 @@ func TestFromAPI_TwoNodesWithAnAddress(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, snapshot.Addresses[0].Conflict, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: the other nodes that have it (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestFromAPI_SilentSince: a node that is not Ready is silent since its Lease has not been renewed, whenever somebody asks. For 5 s packets
+// are dropped, then refused.
+func TestFromAPI_SilentSince(t *testing.T) {
+	now := time.Now()
+	for age, want := range map[time.Duration]kernel.WayKind{39 * time.Second: kernel.ToNode, 42 * time.Second: kernel.Blackhole, 48 * time.Hour: kernel.Prohibit} {
+		objects := cluster.Objects{
+			Nodes: []*v1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "node-a"}, Status: v1.NodeStatus{Addresses: []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.1"}}}}},
+			Leases: []*coordinationv1.Lease{{
+				ObjectMeta: metav1.ObjectMeta{Name: "node-a", Annotations: map[string]string{holders.Annotation: `{"203.0.113.10":{"epoch":1}}`}},
+				Spec:       coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: now.Add(-age)}},
+			}},
+		}
+		state, _, err := cluster.StateFor(cluster.Config{}, objects)
+		if err != nil {
+			t.Fatal(err)
+		}
+		directory, err := directoryOf(state, objects, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ip := netip.MustParseAddr("203.0.113.10")
+		if got := directory.Ways([]netip.Addr{ip}, holders.Auto, now)[ip].Kind; got != want {
+			t.Errorf("renewed %v ago: %q, want %q", age, got, want)
 		}
 	}
 }

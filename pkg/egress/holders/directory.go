@@ -166,11 +166,10 @@ type address struct {
 	dissents map[string]dissent
 }
 
-// dissent is that a node says that it has an address of another holder. The first change of its Lease counts for nothing: it may be news of
-// before that comes late. since is when it has said so otherwise; zero if it has not.
+// dissent is that a node says that it has an address of another holder: directly, or by its Lease. The first change of that, which was at
+// renewed, and what comes with it count for nothing: it may be news of before that comes late. since is zero if it has said so not yet.
 type dissent struct {
-	renewed bool
-	since   time.Time
+	renewed, since time.Time
 }
 
 // NewDirectory returns a Directory that knows of nobody.
@@ -288,8 +287,8 @@ func (d *Directory) Ways(egressIPs []netip.Addr, mode Mode, now time.Time) map[n
 	return ways
 }
 
-// Conflicts returns the addresses that several live nodes have, sorted. A node that has said nothing since the holder has the address
-// is left out: the address may have moved because that node has failed.
+// Conflicts returns the addresses that several live nodes have, sorted. A node is left out that may not have said so since the holder has the
+// address: that may have moved because the node has failed.
 func (d *Directory) Conflicts(now time.Time) (conflicts []Conflict) {
 	d.advance(now)
 	for ip, a := range d.addresses {
@@ -574,10 +573,13 @@ func (d *Directory) dissent(a *address, name string, by Source) {
 		a.dissents = map[string]dissent{}
 	}
 	known := a.dissents[name]
-	if known.since.IsZero() && (by == Announcement || known.renewed) {
+	switch {
+	case !known.since.IsZero():
+	case by == Announcement, !known.renewed.IsZero() && d.now.Sub(known.renewed) >= renewal/2:
 		known.since = d.now
+	case known.renewed.IsZero():
+		known.renewed = d.now
 	}
-	known.renewed = true
 	a.dissents[name] = known
 }
 

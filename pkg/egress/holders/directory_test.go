@@ -180,8 +180,8 @@ func TestDirectory_Holder(t *testing.T) {
 	}
 }
 
-// TestDirectory_Conflicts: a node counts that says that it has an address of another one. By its Lease it has to say so twice: what
-// comes first may be of before the address was the other one's.
+// TestDirectory_Conflicts: a node counts that says that it has an address of another one. By its Lease it has to say so again, some seconds
+// later: what comes first may be of before the address was the other one's.
 func TestDirectory_Conflicts(t *testing.T) {
 	ip := ips[0]
 	d := newDirectory()
@@ -194,17 +194,19 @@ func TestDirectory_Conflicts(t *testing.T) {
 	}{
 		1:  {announced("node-c", 0, epochs(8)), nil, 0},
 		2:  {announced("node-a", 1, epochs(7)), nil, 0},
-		3:  {announced("node-a", 2, epochs(7)), []string{"node-c", "node-a"}, 3},
-		4:  {announced("node-d", 0, epochs(6)), []string{"node-c", "node-a"}, 3},
-		5:  {direct("node-d", 0, epochs(6)), []string{"node-c", "node-a", "node-d"}, 3},
-		6:  {announced("node-a", 3, nil), []string{"node-c", "node-d"}, 5},
-		7:  {direct("node-a", 0, epochs(7)), []string{"node-c", "node-a", "node-d"}, 5},
-		8:  {LeasesKnown{}, []string{"node-c", "node-a", "node-d"}, 5},
-		9:  {OwnAddresses{Addresses: ips[:1]}, nil, 0},
-		10: {Hearing{false}, nil, 0},
-		11: {Hearing{true}, nil, 0},
-		12: {direct("node-a", 0, epochs(7)), []string{me, "node-a"}, 12},
-		46: {direct("node-c", 0, epochs(8)), []string{me, "node-c", "node-a"}, 12}, // node-d is silent by then
+		3:  {announced("node-a", 2, epochs(7)), nil, 0},
+		7:  {announced("node-a", 3, epochs(7)), []string{"node-c", "node-a"}, 7},
+		8:  {announced("node-d", 0, epochs(6)), []string{"node-c", "node-a"}, 7},
+		9:  {direct("node-d", 0, epochs(6)), []string{"node-c", "node-a", "node-d"}, 7},
+		10: {announced("node-a", 4, nil), []string{"node-c", "node-d"}, 9},
+		11: {direct("node-a", 0, epochs(7)), []string{"node-c", "node-a", "node-d"}, 9},
+		12: {LeasesKnown{}, []string{"node-c", "node-a", "node-d"}, 9},
+		13: {OwnAddresses{Addresses: ips[:1]}, nil, 0},
+		14: {Hearing{false}, nil, 0},
+		15: {Hearing{true}, nil, 0},
+		16: {direct("node-a", 0, epochs(7)), []string{me, "node-a"}, 16},
+		46: {direct("node-c", 0, epochs(8)), []string{me, "node-c", "node-a"}, 16},
+		50: {direct("node-d", 0, epochs(6)), []string{me, "node-c", "node-a", "node-d"}, 16},
 	} {
 		if step.event == nil {
 			continue
@@ -218,7 +220,7 @@ func TestDirectory_Conflicts(t *testing.T) {
 			t.Errorf("at %d s, %+v (-want +got):\n%s", second, step.event, diff)
 		}
 	}
-	if own, others := d.Own()[ip], d.EpochElsewhere(ip, at(46)); own != 9 || others != 8 || d.EpochElsewhere(ips[1], at(46)) != 0 {
+	if own, others := d.Own()[ip], d.EpochElsewhere(ip, at(50)); own != 9 || others != 8 || d.EpochElsewhere(ips[1], at(50)) != 0 {
 		t.Errorf("its own epoch is %d, the highest of others %d; want 9, 8, and 0 for an address that nobody has", own, others)
 	}
 }
@@ -626,9 +628,11 @@ func someEpochs(r *rand.Rand) map[netip.Addr]uint64 {
 	return epochs
 }
 
-// dissenter is a node that says that it has an address of another one, in these seconds. The first change of its Lease is none of them.
+// dissenter is a node that says that it has an address of another one, in these seconds. The first change of its Lease, in the second first,
+// and those up to 4 s later are none of them.
 type dissenter struct {
 	renewed bool
+	first   int
 	seconds []int
 }
 
@@ -773,7 +777,7 @@ func (o *oracle) evaluate() {
 			if i := slices.Index(live, name); i < 1 {
 				delete(o.dissents[ip], name)
 			} else if name == me {
-				o.dissents[ip][me] = dissenter{true, append(o.dissents[ip][me].seconds, o.second)}
+				o.dissents[ip][me] = dissenter{seconds: append(o.dissents[ip][me].seconds, o.second)}
 			}
 		}
 	}
@@ -786,10 +790,11 @@ func (o *oracle) insist(name string, by Source) {
 	for _, ip := range ips {
 		if _, _, says := o.says(name, ip); says && slices.Index(o.rivals[ip], name) > 0 {
 			said := o.dissents[ip][name]
-			if by == Announcement || said.renewed {
+			if by == Announcement || said.renewed && o.second > said.first+4 {
 				said.seconds = append(said.seconds, o.second)
+			} else if !said.renewed {
+				said.renewed, said.first = true, o.second
 			}
-			said.renewed = true
 			o.dissents[ip][name] = said
 		}
 	}

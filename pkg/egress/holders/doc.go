@@ -109,6 +109,10 @@
 //     the last 5 s;
 //   - unclaimed: nobody announces it.
 //
+// Several live nodes have an address (Conflicts) if others than the holder have said so since it is that: directly, or by their Leases more
+// than once, some seconds apart. What came before may be the last word of a node that has failed, and so may the first change of a Lease
+// that is heard of then.
+//
 // What a node announces counts as long as its Lease or its direct announcement lists the address and its Node object
 // exists. If both are there the one with the higher revision counts, and the direct one if no honest Lease has such a
 // revision. So an address that leaves a statement, a deleted

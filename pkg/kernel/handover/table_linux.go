@@ -106,7 +106,7 @@ func write(table *nft.Writer, family kernel.Family, c content) error {
 	if !c.empty() {
 		want = stateOf(family, c)
 	}
-	if _, _, err := table.Read(ctx); err != nil { // so that what somebody has removed is written again
+	if _, _, err := table.Read(ctx); err != nil { // so that a table, chains and rules that somebody has removed are written again
 		return err
 	}
 	_, err := table.Write(ctx, want)
