@@ -29,28 +29,30 @@ func FromAPI(config egress.Config, objects cluster.Objects, now time.Time) (resu
 	config.NodeName, config.Scope = "", placement.Node // no node: then the planners keep no endpoints
 	s, _, err := cluster.StateFor(config.Config, objects)
 	result = status.Snapshot{FromAPI: true, Time: now, Steering: config.Transport()}
-	directory, leaseErr := directoryOf(s, objects, now)
-	listed := listedNow(objects, now)
+	directory, fresh, leaseErr := directoryOf(s, objects, now)
 	for _, name := range cluster.Families {
 		in, _ := s.Input(name)
 		f := status.Family{Family: string(name), Input: in, Plan: plan.Build(in), Scope: string(placement.Cluster)}
 		result.Families = append(result.Families, f)
 		if objects.Leases != nil && !config.Steering.Off() {
-			result.Addresses = append(result.Addresses, announced(directory, listed, config.Steering.Mode, f, s.EgressIPs(name), now)...)
+			result.Addresses = append(result.Addresses, announced(directory, fresh, config.Steering.Mode, f, s.EgressIPs(name), now)...)
 		}
 	}
 	return result, errors.Join(err, leaseErr)
 }
 
 // directoryOf returns who holds which address by the Leases, at a time. A sign of life counts from when its Lease was
-// renewed, by the clock of its node.
-func directoryOf(s *cluster.State, objects cluster.Objects, now time.Time) (*holders.Directory, error) {
+// renewed, by the clock of its node. Fresh are the nodes that list each address in Leases that are so: those of others may be of nodes that
+// have failed, whose addresses other nodes have taken.
+func directoryOf(s *cluster.State, objects cluster.Objects, now time.Time) (directory *holders.Directory, fresh map[netip.Addr][]string, err error) {
 	outer := v1.IPv4Protocol
 	if len(objects.Nodes) > 0 {
 		outer = cluster.OuterOf(objects.Nodes[0].Name, objects.Nodes)
 	}
-	directory := holders.NewDirectory(holders.Config{Outer: kernel.Family(outer)})
+	directory, fresh = holders.NewDirectory(holders.Config{Outer: kernel.Family(outer)}), map[netip.Addr][]string{}
+	exists := map[string]bool{}
 	for _, node := range objects.Nodes {
+		exists[node.Name] = true
 		directory.Apply(s.NodeSeen(node, outer), time.Time{}) // so that a node is silent since its Lease has not been renewed
 	}
 	var errs []error
@@ -65,24 +67,14 @@ func directoryOf(s *cluster.State, objects cluster.Objects, now time.Time) (*hol
 			directory.Apply(holders.NodeSeen{Name: lease.Name, Ready: true, InternalIPs: []netip.Addr{netip.IPv4Unspecified()}}, at)
 		}
 		directory.Apply(event, at)
-	}
-	directory.Apply(holders.LeasesKnown{}, now)
-	return directory, errors.Join(errs...)
-}
-
-// listedNow returns which nodes say that they have each address, in Leases that are fresh. Those of others may be of nodes that have failed,
-// whose addresses other nodes have taken.
-func listedNow(objects cluster.Objects, now time.Time) map[netip.Addr][]string {
-	listed := map[netip.Addr][]string{}
-	for _, lease := range objects.Leases {
-		exists := objects.Nodes == nil || slices.ContainsFunc(objects.Nodes, func(n *v1.Node) bool { return n.Name == lease.Name })
-		if announced, _ := holders.Announcing(lease); exists && isFresh(lease, now) { // what is wrong with it, directoryOf tells
-			for ip := range announced.Addresses {
-				listed[ip] = append(listed[ip], lease.Name)
+		if isFresh(lease, now) && (exists[lease.Name] || objects.Nodes == nil) {
+			for ip := range event.Addresses {
+				fresh[ip] = append(fresh[ip], lease.Name)
 			}
 		}
 	}
-	return listed
+	directory.Apply(holders.LeasesKnown{}, now)
+	return directory, fresh, errors.Join(errs...)
 }
 
 func oldestLeaseFirst(leases []*coordinationv1.Lease) []*coordinationv1.Lease {
@@ -101,7 +93,7 @@ func renewed(lease *coordinationv1.Lease) time.Time {
 
 // announced returns where the egress IPs of a family are, by the Leases. The way is that of packets from a node that does not
 // have the address.
-func announced(directory *holders.Directory, listed map[netip.Addr][]string, mode holders.Mode, f status.Family, claimed []netip.Addr, now time.Time) (result []status.Address) {
+func announced(directory *holders.Directory, fresh map[netip.Addr][]string, mode holders.Mode, f status.Family, claimed []netip.Addr, now time.Time) (result []status.Address) {
 	explainer := plan.NewExplainer(f.Input, f.Plan)
 	pods := map[netip.Addr]map[netip.Addr]bool{}
 	for _, b := range f.Plan.Bindings {
@@ -121,7 +113,7 @@ func announced(directory *holders.Directory, listed map[netip.Addr][]string, mod
 			a.Way = string(way.Kind)
 		}
 		if h.State == holders.Remote {
-			a.Conflict = slices.DeleteFunc(slices.Sorted(slices.Values(listed[ip])), func(name string) bool { return name == h.Node })
+			a.Conflict = slices.DeleteFunc(slices.Sorted(slices.Values(fresh[ip])), func(name string) bool { return name == h.Node })
 		}
 		result = append(result, a)
 	}

@@ -114,7 +114,7 @@ func TestFromAPI_SilentSince(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		directory, err := directoryOf(state, objects, now)
+		directory, _, err := directoryOf(state, objects, now)
 		if err != nil {
 			t.Fatal(err)
 		}
