@@ -210,15 +210,26 @@ func (d *Directory) Holder(ip netip.Addr, now time.Time) Holding {
 
 // EpochElsewhere returns the highest epoch with which another live node has an address; 0 if none has it.
 func (d *Directory) EpochElsewhere(ip netip.Addr, now time.Time) (epoch uint64) {
+	for h := range d.remote(ip, now) {
+		epoch = max(epoch, h.Epoch)
+	}
+	return epoch
+}
+
+// remote are the other live nodes that have an address.
+func (d *Directory) remote(ip netip.Addr, now time.Time) iter.Seq[Holding] {
 	d.advance(now)
-	if a := d.addresses[ip]; a != nil {
+	return func(yield func(Holding) bool) {
+		a := d.addresses[ip]
+		if a == nil {
+			return
+		}
 		for name := range a.announcers {
-			if h, counts := d.announced(ip, name); counts && h.State == Remote {
-				epoch = max(epoch, h.Epoch)
+			if h, counts := d.announced(ip, name); counts && h.State == Remote && !yield(h) {
+				return
 			}
 		}
 	}
-	return epoch
 }
 
 // Own returns this node's addresses with their epochs, for others to know. It is nil as long as this

@@ -95,13 +95,19 @@ func (d *Directory) see(ip netip.Addr, epoch uint64, leased time.Time) {
 	}
 }
 
-// Leased returns the epoch of an address that another live node announces, higher than any that was seen before, and since when. It is
-// zero if it has been seen elsewhere first, or no live node announces it any more.
-func (d *Directory) Leased(ip netip.Addr, now time.Time) (epoch uint64, since time.Time) {
-	if s := d.seen[ip]; !s.leased.IsZero() && d.EpochElsewhere(ip, now) >= s.epoch {
-		return s.epoch, s.leased
+// Leased returns the epoch of an address that another live node announces, higher than any that was seen before, since when, and when
+// such a node last gave a sign of life. It is zero if it has been seen elsewhere first, or no live node announces it any more.
+func (d *Directory) Leased(ip netip.Addr, now time.Time) (epoch uint64, since, heard time.Time) {
+	s := d.seen[ip]
+	if s.leased.IsZero() {
+		return 0, time.Time{}, time.Time{}
 	}
-	return 0, time.Time{}
+	for h := range d.remote(ip, now) {
+		if at := d.nodes[h.Node].heard; h.Epoch >= s.epoch && !at.Before(heard) {
+			epoch, since, heard = s.epoch, s.leased, at
+		}
+	}
+	return epoch, since, heard
 }
 
 // Held are the addresses of the pool that this node has, or is taking, with their epochs; 0 as long as one is not known.

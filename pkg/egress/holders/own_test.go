@@ -163,16 +163,17 @@ func TestDirectory_EpochsOfThePool(t *testing.T) {
 	d.Apply(b(3, 1), now)
 	d.Want(map[netip.Addr]bool{ip: true})
 	d.See(other, 5)
-	if epoch, since := d.Leased(ip, now); epoch != 3 || !since.Equal(now) || d.highest(ip) != 3 || d.highest(other) != 0 {
+	if epoch, since, _ := d.Leased(ip, now); epoch != 3 || !since.Equal(now) || d.highest(ip) != 3 || d.highest(other) != 0 {
 		t.Errorf("the epochs are %d and %d, and %d is announced by another one alone; want 3 and 0, and 3", d.highest(ip), d.highest(other), epoch)
 	}
 	d.Apply(b(4, 2), at(1))
-	if epoch, since := d.Leased(ip, at(2)); epoch != 4 || !since.Equal(at(1)) {
-		t.Errorf("announced alone: epoch %d since %v, want 4 since %v", epoch, since, at(1))
+	d.Apply(b(4, 2), at(2)) // again
+	if epoch, since, heard := d.Leased(ip, at(2)); epoch != 4 || !since.Equal(at(1)) || !heard.Equal(at(2)) {
+		t.Errorf("announced alone: epoch %d since %v, last heard at %v; want 4 since %v, at %v", epoch, since, heard, at(1), at(2))
 	}
 	d.See(ip, 5)
 	d.Apply(b(5, 3), at(2))
-	if epoch, _ := d.Leased(ip, at(2)); epoch != 0 {
+	if epoch, _, _ := d.Leased(ip, at(2)); epoch != 0 {
 		t.Errorf("a member had said it before: epoch %d, want none", epoch)
 	}
 	overtaken := b(7, 1)
@@ -182,7 +183,7 @@ func TestDirectory_EpochsOfThePool(t *testing.T) {
 	}
 	d.Apply(b(8, 4), at(2))
 	d.Apply(nobody, at(3))
-	if epoch, _ := d.Leased(ip, at(3)); epoch != 0 {
+	if epoch, _, _ := d.Leased(ip, at(3)); epoch != 0 {
 		t.Errorf("nobody announces it: epoch %d, want none", epoch)
 	}
 	if epoch := d.Take(ip); epoch != 9 || d.Take(other) != 1 {

@@ -317,7 +317,8 @@ func TestPool_PartitionThatHostsSpan(t *testing.T) {
 	}
 }
 
-// TestPool_GatewaysOnBothSides: each half takes what the other one has, and gives way to the Leases for as long as a kernel keeps an address.
+// TestPool_GatewaysOnBothSides: each half takes what the other one has, and gives way to the newest Lease for as long as that is renewed. What
+// a node has that dies, the other half takes when its kernel has let go.
 func TestPool_GatewaysOnBothSides(t *testing.T) {
 	for _, nodes := range []int{2, 4} {
 		s := newSimulation(t, 7, nodes, 8)
@@ -328,10 +329,18 @@ func TestPool_GatewaysOnBothSides(t *testing.T) {
 			n.segment = 1
 		}
 		s.run(3 * time.Second)
-		s.unmoved(func() { s.run(20 * time.Second) })
+		s.unmoved(func() { s.run(2 * time.Minute) })
 		s.served()
+		if nodes == 2 {
+			s.crash(s.nodes[0])
+			s.run(pool.Lifetime + renewLease + 2*time.Second)
+			s.served()
+		}
 		for _, n := range s.nodes {
 			n.segment = 0
+		}
+		if nodes == 2 {
+			s.boot(s.nodes[0])
 		}
 		s.unmoved(func() { s.run(5 * time.Second) })
 		s.served()

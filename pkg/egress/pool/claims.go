@@ -82,17 +82,18 @@ func (m *Member) isVacant(ip netip.Addr, now time.Time) (from string, why Reason
 }
 
 // justTaken tells whether another live node announces an address with an epoch that no member has told: it has just taken it, and this
-// member is about to hear of it, or to find out that it does not reach that node.
+// member is about to hear of it, or to find out that it does not reach that node. Where both halves of the pool may have a gateway,
+// neither has a better right, and the node keeps the address for as long as it gives signs of life.
 func (m *Member) justTaken(ip netip.Addr, now time.Time) bool {
-	epoch, since := m.book.Leased(ip, now)
+	epoch, since, heard := m.book.Leased(ip, now)
 	if epoch == 0 || m.heardAll.IsZero() || since.Before(m.heardAll) {
 		return false
 	}
-	trust := freshness
-	if m.tied() { // both halves may have a gateway, and then neither has a better right
-		trust = Lifetime
+	until := since.Add(freshness)
+	if m.tied() {
+		until = heard.Add(Lifetime)
 	}
-	return !m.due(since.Add(trust), now) && !m.told(ip, epoch)
+	return !m.due(until, now) && !m.told(ip, epoch)
 }
 
 // objection says why a member cannot hold an address.
