@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -129,4 +131,31 @@ func unusable() string {
 		return fmt.Sprintf("tools are missing: apt-get install %s", strings.Join(missing, " "))
 	}
 	return ""
+}
+
+// InNamespace runs a test in a network namespace of its own: whatever stands in iptables' place,
+// nftables' tables and tracked flows are those of the namespace. The test runs in a process of its own,
+// for a namespace is a thread's.
+func InNamespace(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	const variable = "TEST_IN_NAMESPACE"
+	switch {
+	case os.Getenv(variable) == t.Name():
+		test(t)
+		return
+	case os.Geteuid() != 0 && os.Getenv("CI") == "true":
+		t.Fatal("network namespaces need root")
+	case os.Geteuid() != 0:
+		t.Skip("network namespaces need root")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+t.Name()+"$", "-test.timeout=2m")
+	cmd.Env = append(os.Environ(), variable+"="+t.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/cni"
@@ -23,7 +24,7 @@ import (
 // TestExtension_AnswersThePlugin: over its socket a node says yes when a write that began later has succeeded, and not
 // before.
 func TestExtension_AnswersThePlugin(t *testing.T) {
-	inNamespace(t, func(t *testing.T) {
+	lab.InNamespace(t, func(t *testing.T) {
 		socket := filepath.Join(t.TempDir(), "cni.sock")
 		f := newAttachingTest(t, socket, v1.IPv4Protocol)
 		f.attacher.Run(&f.running, fake.NewClientset(&v1.Pod{

@@ -25,6 +25,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/metallb"
+	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/upstream"
 	"github.com/openshift/origin-node/pkg/wake"
@@ -66,7 +67,7 @@ func newBalancer(e *Extension) *balancer {
 	}
 	b := &balancer{
 		config: e.config, state: e.state, barrier: e.barrier, running: &e.running, ctx: e.ctx, logger: e.logger,
-		announced: func(now []netip.Addr, next map[netip.Addr]bool) { e.steerer.setAnnounced(now, next) }, // Watch sets the steerer
+		announced: func(now []netip.Addr, next map[netip.Addr]bool) { e.steerer.SetAnnounced(now, next) }, // Watch sets the steerer
 		changed:   e.changed, allKnown: e.known, explain: func(err error) error { return e.explain(err) },
 		wake: wake.New(), book: metallb.NewBook(),
 		unknown: map[schema.GroupVersionResource]bool{}, unread: map[schema.GroupVersionResource]error{},
@@ -365,8 +366,8 @@ func AddBalanced(ctx context.Context, objects *cluster.Objects, client dynamic.I
 		}
 	}
 	reading := book.Read(config.NodeName)
-	own := ownAddresses{onInterfaces: slices.Collect(maps.Keys(objects.Held)), announced: reading.Here}
-	objects.Announced, objects.Balanced = own.event().Announced, reading.Layer2
+	own := steerer.OwnAddresses(slices.Collect(maps.Keys(objects.Held)), reading.Here)
+	objects.Announced, objects.Balanced = own.Announced, reading.Layer2
 	for _, ip := range objects.Announced {
 		objects.Held[ip] = true
 	}

@@ -29,6 +29,15 @@ import (
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
+var egressIP = netip.MustParseAddr("203.0.113.10")
+
+func newNode(name, ip string, ready v1.ConditionStatus) *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready}}
+	return n
+}
+
 // balancerTest is an Extension of node-a in a cluster where the Service shop/web has the egress IP by its load balancer.
 type balancerTest struct {
 	testing.TB
@@ -42,17 +51,17 @@ func newBalancerTest(t *testing.T) *balancerTest {
 	config := nodeConfig
 	config.NodeName, config.LoadBalancerIPs, config.Steering.Mode, config.Ways.MetalLBNamespace = "node-a", true, holders.Auto, "metallb-system"
 	b := &balancerTest{TB: t, Extension: New(t.Context(), config), kube: fake.NewClientset()}
-	b.steerer = newSteerer(b.Extension, holders.Leases{}, v1.IPv4Protocol)
+	b.steerer = b.newSteerer(t.Context(), nil, v1.IPv4Protocol)
 	b.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		metallb.Statuses: "ServiceL2StatusList", metallb.L2Advertisements: "L2AdvertisementList", metallb.BGPAdvertisements: "BGPAdvertisementList",
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := newNode(name, ip, v1.ConditionTrue)
 		b.state.SetNode(n)
-		b.steerer.setNode(n)
+		b.steerer.SetNode(n)
 	}
-	b.steerer.apply(holders.LeasesKnown{})
-	b.steerer.setOnInterfaces(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
+	b.steerer.Apply(holders.LeasesKnown{})
+	b.steerer.SetOnInterfaces(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
 	b.SetService(balancedService("203.0.113.10"))
 	b.ServicesKnown()
 	return b
@@ -113,9 +122,7 @@ func (b *balancerTest) follow() { b.balancer.follow(b.dynamic, b.kube.Discovery(
 func (b *balancerTest) becomes(state holders.State, known holders.Source) {
 	b.Helper()
 	clustertest.Eventually(b.TB.(*testing.T), fmt.Sprintf("the egress IP is %q, known by %q", state, known), func() bool {
-		b.steerer.mu.Lock()
-		defer b.steerer.mu.Unlock()
-		h := b.steerer.node.Holder(egressIP, time.Now())
+		h := b.steerer.Holder(egressIP)
 		return h.State == state && h.Known == known
 	})
 }
@@ -127,7 +134,7 @@ func TestBalancer_FollowsTheStatuses(t *testing.T) {
 	b.announce("first", "node-a")
 	b.announce("other", "node-b")
 	b.advertise()
-	if b.steerer.node.Own() != nil {
+	if b.steerer.Here() != nil {
 		t.Error("other nodes may be told of addresses before all are known")
 	}
 	b.follow()
@@ -195,9 +202,7 @@ func TestBalancer_WithoutMetalLB(t *testing.T) {
 	if b.held()[egressIP] {
 		t.Errorf("it is prepared to announce %s", egressIP)
 	}
-	b.steerer.mu.Lock()
-	defer b.steerer.mu.Unlock()
-	if b.steerer.node.Own() == nil {
+	if b.steerer.Here() == nil {
 		t.Error("the addresses on its interfaces are not known")
 	}
 }
@@ -260,37 +265,16 @@ func TestBalancer_WithoutTheRight(t *testing.T) {
 	})
 }
 
-// TestPoolNode_LeavesToMetalLB what that has to announce, and tells if no node announces it.
-func TestPoolNode_LeavesToMetalLB(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPoolTest(t)
-		p.extension.balancer = &balancer{state: p.extension.state, wake: wake.New(), book: metallb.NewBook()}
-		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
-		if all, _ := p.allWanted(p.reserved()); !all[egressIP] {
-			t.Errorf("%s is not the pool's", egressIP)
-		}
-		p.extension.balancer.setService(balancedService(egressIP.String()))
-		p.extension.balancer.replace(metallb.L2Advertisements, []any{&unstructured.Unstructured{Object: map[string]any{}}})
-		if all, _ := p.allWanted(p.reserved()); len(all) > 0 {
-			t.Errorf("%s is the pool's", egressIP)
-		}
-		for _, told := range []int{0, 1} {
-			p.noteLeft(time.Now())
-			if troubles := p.leftTroubles(time.Now()); len(troubles) != told {
-				t.Errorf("%d told, want %d: %+v", len(troubles), told, troubles)
-			}
-			time.Sleep(lasting + time.Second)
-		}
-	})
-}
-
-// TestOwnAddresses_Event: what is on an interface is not told twice, and does not yield.
-func TestOwnAddresses_Event(t *testing.T) {
-	a, b, c := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
-	own := ownAddresses{onInterfaces: []netip.Addr{a, b}, announced: []netip.Addr{b, c}}
-	event := own.event()
-	if !slices.Equal(event.Addresses, []netip.Addr{a, b, c}) || !slices.Equal(event.Announced, []netip.Addr{c}) || len(own.onInterfaces) != 2 {
-		t.Errorf("%+v", event)
+// TestBalancer_Reserves what MetalLB has to announce: the pool leaves it alone.
+func TestBalancer_Reserves(t *testing.T) {
+	b := &balancer{state: cluster.New(nodeConfig.Config), wake: wake.New(), book: metallb.NewBook()}
+	b.setService(balancedService(egressIP.String()))
+	if b.reserved()[egressIP] {
+		t.Errorf("%s is reserved though nothing advertises it", egressIP)
+	}
+	b.replace(metallb.L2Advertisements, []any{&unstructured.Unstructured{Object: map[string]any{}}})
+	if !b.reserved()[egressIP] {
+		t.Errorf("%s is not reserved", egressIP)
 	}
 }
 

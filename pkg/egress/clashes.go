@@ -115,8 +115,8 @@ func (e *Extension) endClashes(ctx context.Context) {
 		tables[family], failed[family] = conntrack.NewTable(kernel.Family(family)), &failure.Streak{}
 		defer tables[family].Close()
 	}
-	e.steerer.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
-		here := e.steerer.hereNow()
+	e.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
+		here := e.steerer.Here()
 		for _, family := range cluster.Families {
 			egressIPs := inAll(e.state.EgressIPs(family), came, here)
 			f := e.families[family]

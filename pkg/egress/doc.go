@@ -27,15 +27,15 @@
 //	        the kernel's interfaces, the CNI plugin ─► portsecurity.Keeper, for both families ◄──┘
 //
 //	what MetalLB announces ─► balancer ─┐
-//	interfaces, Leases, other nodes ────┴─► steerer ─► node.Node ─► which node has which egress IP, for each sync
-//	Nodes with a label, grants, keys ─► poolNode ─► pool.Runner ─► node.Node ─► which of them are put on this node
+//	interfaces, Leases, other nodes ────┴─► steerer.Steerer ─► node.Node ─► which node has which egress IP, for each sync
+//	Nodes with a label, grants, keys ─► poolnode.Node ─► pool.Runner ─► node.Node ─► which of them are put on this node
 //	pods that start, Leases of claims, other nodes ─► sourceports.Allocator ─► which pod has which source ports, for each sync
 //	tracked flows ─► sourceports.Allocator, every 5 s if there are enough ─► a second block, and the pod's ip_local_port_range
 //
 //	cluster.State ─► plan.Build ─► status, for 'openshift egress'
 //
-// Packages cluster, tell, attach and sourceports do not know this one; what they have to tell or to ask, they are given as functions. An
-// [Extension] wires them, and no part of this package holds it.
+// Packages cluster, tell, attach, sourceports, steerer and poolnode do not know this one; what they have to tell or to ask, they are given as
+// functions. An [Extension] wires them. What is left here is the way of a sync (family.go), and what is told of all parts together.
 //
 // Nothing is written until all kinds of objects
 // are known (extension.Barrier): a plan made before could drop what is right, or grant what is to be
@@ -49,8 +49,8 @@
 // has the whole plan written, as if nothing had been.
 //
 // Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock
-// that has readers of [Extension.Usage] wait for each other. The steerer's lock guards the node.Node. Nobody takes another lock while he
-// has this one, or the poolNode's, so what is decided about addresses waits for no plan that is being made. What follows is done without them.
+// that has readers of [Extension.Usage] wait for each other. The Steerer's lock guards the node.Node. Nobody takes another lock while he
+// has this one, or the poolnode's, so what is decided about addresses waits for no plan that is being made. What follows is done without them.
 // Statements, this node's addresses, snapshots of the objects and lists of attachments have numbers, so that an older one never replaces a
 // newer one.
 // Other locks are taken in this order:
@@ -58,7 +58,7 @@
 //	attach.Attacher ─► cluster.State, attachments.Store
 //	tell.EventRecorder ─► cluster.State
 //	sourceports.Allocator ─► cluster.State, portblocks.Keeper
-//	poolNode.draining ─► pool.Runner
+//	poolnode.Node.draining ─► pool.Runner
 //	Extension.Usage ─► reconcile.Reconciler, fastpath.Path
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only

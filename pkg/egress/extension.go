@@ -18,7 +18,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
+	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
@@ -37,7 +39,7 @@ type Config struct {
 	// Ways is how packets get to the nodes that hold their egress IPs.
 	Ways Ways
 	// Membership is how this node takes part in the pool.
-	Membership Membership
+	Membership poolnode.Membership
 	// Attaching is how the CNI plugin is answered.
 	Attaching attach.Config
 	// PortBlocks is the number of ports in the blocks of source ports that pods get of their egress IPs; 0 for none.
@@ -67,11 +69,14 @@ type Extension struct {
 	events  *tell.EventRecorder
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
-	steerer *steerer
+	steerer *steerer.Steerer
+	// faults are what parts of this node cannot do, clashes says when to look for connections that have got the ports of others.
+	faults  faults
+	clashes *clashes
 	// keys are those by which nodes know each other.
 	keys *nodeKeys
 	// pool is nil if this program puts no egress IPs on nodes.
-	pool *poolNode
+	pool *poolnode.Node
 	// balancer is nil if nothing is steered.
 	balancer *balancer
 	// sourcePorts is nil if nothing is steered.
@@ -135,6 +140,7 @@ func New(ctx context.Context, config Config) *Extension {
 		state:    cluster.New(config.Config),
 		barrier:  extension.NewBarrier(kinds(config)...),
 		families: map[v1.IPFamily]*family{},
+		clashes:  newClashes(),
 		keys:     &nodeKeys{ring: holders.NewKeyring(config.Ways.Keys)},
 		explain:  func(err error) error { return err },
 	}
@@ -145,7 +151,7 @@ func New(ctx context.Context, config Config) *Extension {
 	register() // what is counted before counts for nothing
 	node := attach.Node{
 		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
-		Via:     func(egressIP netip.Addr) string { return e.steerer.via(egressIP) }, // Watch sets the steerer
+		Via:     func(egressIP netip.Addr) string { return e.steerer.Via(egressIP) }, // Watch sets the steerer
 		Event:   e.events.Tell,
 		Explain: func(err error) error { return e.explain(err) },
 		Attached: func(ctx context.Context) {
@@ -165,8 +171,9 @@ func New(ctx context.Context, config Config) *Extension {
 		e.attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
 	}
 	e.balancer = newBalancer(e)
-	if e.pool = newPoolNode(klog.NewContext(ctx, e.logger), e); e.pool != nil {
-		e.pool.keep() // also while the API server is waited for
+	if len(config.Pool.Networks) > 0 && !config.Steering.Off() {
+		e.pool = poolnode.New(klog.NewContext(ctx, e.logger), e.state, e.poolConfig())
+		e.pool.Keep() // also while the API server is waited for
 	}
 	registerMetrics(e)
 	return e
@@ -248,7 +255,7 @@ func (e *Extension) Summary() Summary {
 			summary.DueSince = holders.Earlier(summary.DueSince, f.loop.DueSince())
 		}
 	}
-	summary.DueSince = holders.Earlier(summary.DueSince, e.pool.dueSince())
+	summary.DueSince = holders.Earlier(summary.DueSince, e.pool.DueSince())
 	return summary
 }
 

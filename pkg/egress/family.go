@@ -60,9 +60,9 @@ func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again ti
 		f.reconciler.RequestLook()
 	}
 	change := e.update(f, regular)
-	e.pool.sync(f.name)
+	e.pool.Sync(f.name)
 	e.sourcePorts.Synced(f.name)
-	ways, wake := e.steerer.sync(f.name)
+	ways, wake := e.steerer.Sync(f.name)
 	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
 	numbers := p.Numbers()
 	f.report(change, numbers, e.state.NodeFaults(f.name))
@@ -79,7 +79,7 @@ func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again ti
 	if result.Err == nil && !result.Waiting {
 		f.unguardSources(ctx, e.ports)
 	}
-	e.steerer.synced(f.name, e.proxier.Served())
+	e.steerer.Synced(f.name, e.proxier.Served())
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
 	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.NextChoice(f.name)), result.Err != nil || result.Waiting
@@ -95,7 +95,7 @@ func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Chang
 
 // update brings the plan up to date and returns what that changed.
 func (e *Extension) update(f *family, regular bool) plan.Change {
-	e.state.SetHolders(f.name, e.steerer.holders(f.name))
+	e.state.SetHolders(f.name, e.steerer.Holders(f.name))
 	if !regular || !e.config.Audit {
 		return e.state.Update(f.name)
 	}

@@ -7,50 +7,21 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
 )
-
-// inNamespace runs a test in a network namespace of its own: whatever stands in iptables' place,
-// nftables' tables and tracked flows are those of the namespace. The test runs in a process of its own,
-// for a namespace is a thread's.
-func inNamespace(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	const variable = "TEST_IN_NAMESPACE"
-	switch {
-	case os.Getenv(variable) == t.Name():
-		test(t)
-		return
-	case os.Geteuid() != 0 && os.Getenv("CI") == "true":
-		t.Fatal("network namespaces need root")
-	case os.Geteuid() != 0:
-		t.Skip("network namespaces need root")
-	}
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), program, "-test.run=^"+t.Name()+"$", "-test.timeout=2m")
-	cmd.Env = append(os.Environ(), variable+"="+t.Name())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-}
 
 // familyTest is an Extension that runs, with programs in iptables' place that keep what they restore.
 // What the real ones do is tested in hack/netns.
@@ -103,25 +74,6 @@ func newAttachingTest(t *testing.T, socket string, served ...v1.IPFamily) *famil
 	return f
 }
 
-// TestExtension_HandoversOfThePoolsFamilies: what the kernel lacks in another family does not count.
-func TestExtension_HandoversOfThePoolsFamilies(t *testing.T) {
-	inNamespace(t, func(t *testing.T) {
-		for name, networks := range map[v1.IPFamily][]netip.Prefix{
-			v1.IPv4Protocol: {netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("198.51.100.0/28")},
-			v1.IPv6Protocol: {netip.MustParsePrefix("2001:db8::/120")},
-		} {
-			ctx, stop := context.WithCancel(t.Context())
-			p := &poolNode{config: &Config{Config: cluster.Config{Pool: cluster.Pool{Networks: networks}}}, running: &sync.WaitGroup{}, ctx: ctx}
-			h, err := p.startHandovers()
-			if len(h) != 1 || h[name] == nil || err != nil {
-				t.Errorf("a pool of %s: %v, %v", name, h, err)
-			}
-			stop()
-			p.running.Wait()
-		}
-	})
-}
-
 // program puts a shell script in iptables' place, in one step.
 func (f *familyTest) program(name, script string) {
 	f.Helper()
@@ -165,7 +117,7 @@ func (f *familyTest) awaitEgressIP(ip string) {
 // TestFamily_BurstsAreFewWrites: many changes at once are few writes, and the last one counts. All is
 // ready when the proxier has synced, too.
 func TestFamily_BurstsAreFewWrites(t *testing.T) {
-	inNamespace(t, func(t *testing.T) {
+	lab.InNamespace(t, func(t *testing.T) {
 		f := newFamilyTest(t, v1.IPv4Protocol)
 		f.allKnown()
 		f.awaitEgressIP("203.0.113.1")
@@ -190,7 +142,7 @@ func TestFamily_BurstsAreFewWrites(t *testing.T) {
 
 // TestFamily_HangingIPv6: IPv4 does not wait for the programs of IPv6, and the node is not ready.
 func TestFamily_HangingIPv6(t *testing.T) {
-	inNamespace(t, func(t *testing.T) {
+	lab.InNamespace(t, func(t *testing.T) {
 		f := newFamilyTest(t, cluster.Families...)
 		f.program("ip6tables-restore", hangs)
 		f.allKnown()
@@ -217,7 +169,7 @@ func TestFamily_HangingIPv6(t *testing.T) {
 
 // TestFamily_NotServed: without a proxier nothing is written. The plan says why, and nobody waits for it.
 func TestFamily_NotServed(t *testing.T) {
-	inNamespace(t, func(t *testing.T) {
+	lab.InNamespace(t, func(t *testing.T) {
 		f := newFamilyTest(t, v1.IPv4Protocol)
 		f.allKnown()
 		f.host.AfterSync(v1.IPv4Protocol, true)
@@ -239,7 +191,7 @@ func TestFamily_NotServed(t *testing.T) {
 
 // TestFamily_FailureShows in the status, with what is due, until a sync succeeds.
 func TestFamily_FailureShows(t *testing.T) {
-	inNamespace(t, func(t *testing.T) {
+	lab.InNamespace(t, func(t *testing.T) {
 		f := newFamilyTest(t, v1.IPv4Protocol)
 		f.program("iptables-restore", fails)
 		f.allKnown()
@@ -262,7 +214,7 @@ func TestFamily_FailureShows(t *testing.T) {
 
 // TestExtension_Verify compares the kernel with the plan, and not with what was written.
 func TestExtension_Verify(t *testing.T) {
-	inNamespace(t, func(t *testing.T) {
+	lab.InNamespace(t, func(t *testing.T) {
 		f := newFamilyTest(t, v1.IPv4Protocol)
 		if _, err := f.Verify(t.Context()); err == nil {
 			t.Error("no error before there is a plan")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attach"
@@ -67,6 +68,24 @@ func (k faultKind) reason() plan.Reason {
 	return notSteering
 }
 
+// faults are those that were told of, until they are over.
+type faults struct {
+	mu sync.Mutex
+	// leases is why Leases cannot be used, announcing why nothing is announced directly.
+	leases     map[holders.Access]error
+	announcing error
+	// marked has which rules of others use bits of the mark.
+	marked []string
+}
+
+// setMarked takes which rules of others use bits of the mark, and returns which did before.
+func (f *faults) setMarked(now []string) (before []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, f.marked = f.marked, now
+	return before
+}
+
 // steeringFaults returns those that there are now.
 func (e *Extension) steeringFaults() (faults []fault) {
 	add := func(kind faultKind, format string, err error) {
@@ -81,29 +100,40 @@ func (e *Extension) steeringFaults() (faults []fault) {
 		}
 		add(incomplete, string(name)+": packets whose egress IP is on another node are dropped: %v", e.families[name].reconciler.Status().SteeringFault)
 	}
-	add(absent, "this node does not hear the other nodes of the pool, nor they it, so it takes no egress IPs of nodes that fail, and drains nothing: %v", e.pool.absent())
+	add(absent, "this node does not hear the other nodes of the pool, nor they it, so it takes no egress IPs of nodes that fail, and drains nothing: %v", e.pool.Absent())
 	add(unclaimable, "this node cannot claim blocks of source ports, so pods that start here may share ports: %v", e.sourcePorts.Fault())
 	if e.steerer == nil {
 		return faults
 	}
 	add(unfollowed, "%v", e.balancer.fault())
 	faults = append(faults, e.keyFaults()...)
-	e.steerer.mu.Lock()
-	defer e.steerer.mu.Unlock()
-	for _, message := range e.steerer.marked {
+	e.faults.mu.Lock()
+	defer e.faults.mu.Unlock()
+	for _, message := range e.faults.marked {
 		faults = append(faults, fault{marked, message})
 	}
-	add(unannounced, "this node does not announce its egress IPs directly, or the other nodes reject what it announces, so other nodes learn of changes from its Lease alone: %v", e.steerer.unannounced)
-	add(unheard, "this node does not hear which nodes have which egress IPs: %v", e.steerer.failing[holders.Reading])
-	add(unsaid, "other nodes do not hear which egress IPs this node has: %v", e.steerer.failing[holders.Writing])
+	add(unannounced, "this node does not announce its egress IPs directly, or the other nodes reject what it announces, so other nodes learn of changes from its Lease alone: %v", e.faults.announcing)
+	add(unheard, "this node does not hear which nodes have which egress IPs: %v", e.faults.leases[holders.Reading])
+	add(unsaid, "other nodes do not hear which egress IPs this node has: %v", e.faults.leases[holders.Writing])
 	return faults
 }
 
 // leasesFail notes why Leases cannot be used, or with nil that they can.
 func (e *Extension) leasesFail(what holders.Access, err error) {
-	e.steerer.mu.Lock()
-	e.steerer.failing[what] = err
-	e.steerer.mu.Unlock()
+	e.faults.mu.Lock()
+	if e.faults.leases == nil {
+		e.faults.leases = map[holders.Access]error{}
+	}
+	e.faults.leases[what] = err
+	e.faults.mu.Unlock()
+	e.faultsChanged()
+}
+
+// announcerFails notes why nothing is announced directly, or with nil that it is.
+func (e *Extension) announcerFails(err error) {
+	e.faults.mu.Lock()
+	e.faults.announcing = err
+	e.faults.mu.Unlock()
 	e.faultsChanged()
 }
 
@@ -121,10 +151,10 @@ const (
 // [tell.AboutNode].
 func (e *Extension) troubles() map[plan.Service][]tell.Trouble {
 	troubles := e.nodeTroubles()
-	for about, t := range e.pool.labelTroubles() {
+	for about, t := range e.pool.LabelTroubles() {
 		troubles[about] = append(troubles[about], t)
 	}
-	maps.Copy(troubles, e.steerer.troubles(e.pool.troubles(), e.pool.leftTroubles(time.Now())))
+	maps.Copy(troubles, e.steerer.Troubles(e.pool.Troubles(), e.pool.LeftTroubles(time.Now())))
 	for about, t := range e.sourcePorts.Troubles() {
 		troubles[about] = append(troubles[about], t)
 	}

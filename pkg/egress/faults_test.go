@@ -3,27 +3,29 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
+	"os/exec"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-base/metrics/legacyregistry"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
 // TestFaults_AreToldEverywhere: in the status, in an Event about the Node, and in a metric, until they are over.
 func TestFaults_AreToldEverywhere(t *testing.T) {
 	e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}})
-	e.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
+	e.steerer = e.newSteerer(t.Context(), nil, v1.IPv4Protocol)
 	expect := func(message string, reason faultKind) {
 		t.Helper()
 		problems := e.Snapshot().SteeringProblems
@@ -59,10 +61,10 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 	}
 	e.keysFail(nil)
 	expect("", "")
-	e.steerer.marked = []string{"a rule in the nftables chain pre uses bits of the mark"}
+	e.faults.setMarked([]string{"a rule in the nftables chain pre uses bits of the mark"})
 	e.faultsChanged()
 	expect("a rule in the nftables chain pre uses bits of the mark", marked)
-	e.steerer.marked = nil
+	e.faults.setMarked(nil)
 	e.faultsChanged()
 	expect("", "")
 	e.announcerFails(errors.New("process 7 has the port"))
@@ -95,40 +97,46 @@ func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
 
 // TestFaults_OfThePool: a node that does not hear the others says so, as long as that is so.
 func TestFaults_OfThePool(t *testing.T) {
-	e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}})
-	e.config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: selector(t, cluster.PoolLabel)}
-	e.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
-	e.pool = newPoolNode(t.Context(), e)
-	var key atomic.Bool
-	e.pool.runner = pool.NewRunner(pool.Config{NodeName: "node-a", Port: 17948, Networks: e.config.Pool.Networks, Keys: func() holders.Keys {
-		if key.Load() {
-			return holders.Keys{make([]byte, 32)}
-		}
-		return nil
-	}}, e.steerer.join(false))
-	e.pool.runner.SetNodes(map[string]netip.Addr{"node-a": netip.MustParseAddr("127.0.20.1")}, []string{"node-a"}, nil)
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { e.pool.runner.Run(ctx) })
-	defer running.Wait()
-	defer cancel()
-	for _, has := range []bool{false, true} {
-		key.Store(has)
-		for deadline := time.Now().Add(10 * time.Second); (e.pool.absent() == nil) != has; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("has a key: %v; absent because of %v", has, e.pool.absent())
+	lab.InNamespace(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		config := Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}, Membership: poolnode.Membership{Port: 17948}}
+		config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
+		e := New(ctx, config)
+		e.steerer = e.newSteerer(ctx, nil, v1.IPv4Protocol)
+		defer e.running.Wait()
+		defer cancel()
+		e.keys.ring.Set(holders.Keys{make([]byte, 32)})
+		self := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
+		self.Labels = map[string]string{"pool": "yes"}
+		e.setNode(self)
+		for _, command := range []string{"ip address add 192.0.2.2/32 dev lo", "ip link set lo up"} {
+			if out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput(); err != nil {
+				t.Fatalf("%s: %v: %s", command, err, out)
 			}
 		}
-		problems := strings.Join(e.Snapshot().SteeringProblems, "\n")
-		troubles := e.troubles()[plan.Service{}]
-		status, err := e.PoolStatus()
-		if err != nil {
-			t.Fatal(err)
+		e.pool.Start(e.steerer)
+		for _, family := range cluster.Families {
+			e.state.Update(family)
+			e.pool.Sync(family)
 		}
-		if strings.Contains(problems, "has no key") == has || (len(troubles) == 1) == has || strings.Contains(status.Problem, "has no key") == has || (steeringFaultMetric(t)[string(absent)] == 1) == has {
-			t.Errorf("has a key: %v; problems %q, Events %v, pool %q, metric %v", has, problems, troubles, status.Problem, steeringFaultMetric(t))
+		for _, keys := range []holders.Keys{{make([]byte, 32)}, nil} {
+			e.keys.ring.Set(keys)
+			has := keys != nil
+			clustertest.Eventually(t, fmt.Sprintf("it has a part in the pool, with a key: %v", has), func() bool {
+				_, err := e.PoolStatus()
+				return err == nil && (e.pool.Absent() == nil) == has
+			})
+			problems := strings.Join(e.Snapshot().SteeringProblems, "\n")
+			troubles := e.troubles()[plan.Service{}]
+			status, err := e.PoolStatus()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(problems, "has no key") == has || (len(troubles) == 1) == has || strings.Contains(status.Problem, "has no key") == has || (steeringFaultMetric(t)[string(absent)] == 1) == has {
+				t.Errorf("has a key: %v; problems %q, Events %v, pool %q, metric %v", has, problems, troubles, status.Problem, steeringFaultMetric(t))
+			}
 		}
-	}
+	})
 }
 
 // steeringFaultMetric returns the values of the metric by its reasons.

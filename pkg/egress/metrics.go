@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -42,8 +43,6 @@ var (
 		"The configured sync period. The rules are compared with the plan twice in it.")
 	waitingForObjects = tell.Metrics.Gauge("waiting_for_objects",
 		"1 as long as the objects of a kind have not all arrived from the API server, else 0. No rules are written while any is 1.", "kind")
-	takeTime = tell.Metrics.Histogram("pool_take_duration_seconds",
-		"Time from when this node knew that an egress IP has to move until it had announced it.", []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60})
 )
 
 // Metrics are the definitions of all metrics of egress SNAT.
@@ -66,7 +65,7 @@ func registerMetrics(e *Extension) {
 var register = sync.OnceFunc(func() {
 	tell.Metrics.Register()
 	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{}, &fastCollector{})
-	takeTime.WithLabelValues()
+	poolnode.ZeroMetrics()
 	attach.ZeroMetrics()
 	for _, family := range cluster.Families { // so that the first increase is one
 		syncFailures.WithLabelValues(string(family))

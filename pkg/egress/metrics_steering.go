@@ -8,6 +8,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -35,7 +36,7 @@ type steeringCollector struct {
 }
 
 func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range append([]*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc, addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc}, sourceports.Descs...) {
+	for _, desc := range slices.Concat(poolnode.Descs, []*metrics.Desc{addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc}, sourceports.Descs) {
 		descs <- desc
 	}
 }
@@ -56,18 +57,16 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 	if e.steerer == nil {
 		return
 	}
-	if e.steerer.announcer != nil {
-		for result, datagrams := range e.steerer.announcer.Counts() {
-			collected <- metrics.NewLazyConstMetric(announcementsDesc, metrics.CounterValue, float64(datagrams), result)
-		}
+	for result, datagrams := range e.steerer.Announcements() {
+		collected <- metrics.NewLazyConstMetric(announcementsDesc, metrics.CounterValue, float64(datagrams), result)
 	}
 	e.sourcePorts.Collect(gauge)
-	e.pool.collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
+	e.pool.Collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.CounterValue, value, labels...)
 	})
 	for _, family := range cluster.Families {
 		counts := map[string]int{}
-		for _, a := range e.steerer.addresses(family) {
+		for _, a := range e.steerer.Addresses(family) {
 			counts[a.State]++
 			if a.State == string(holders.Lost) {
 				gauge(lostDesc, float64(a.Since.UnixNano())/float64(time.Second), a.IP.String(), a.Holder)

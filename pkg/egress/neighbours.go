@@ -65,11 +65,7 @@ func (e *Extension) findMarks(marks *steering.MarkUsers) {
 		e.logger.V(2).Info("Cannot look everywhere for rules of other software that use bits of egress SNAT's mark; will retry", "err", err)
 	}
 	found = firstNamed(found)
-	s := e.steerer
-	s.mu.Lock()
-	before := s.marked
-	s.marked = found
-	s.mu.Unlock()
+	before := e.faults.setMarked(found)
 	for _, message := range found {
 		if !slices.Contains(before, message) {
 			e.logger.Error(nil, "Other software uses bits of egress SNAT's mark", "message", message)

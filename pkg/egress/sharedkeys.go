@@ -35,7 +35,7 @@ func (k *nodeKeys) state() (missing bool, failing error) {
 // shareKeys has this node share keys with the others, unless it has those of a file or needs none, and follows when there are
 // others.
 func (e *Extension) shareKeys(ctx context.Context, client kubernetes.Interface) {
-	if len(e.config.Ways.Keys) > 0 || e.steerer.announcer == nil && e.pool == nil {
+	if len(e.config.Ways.Keys) > 0 || e.config.Ways.Kernel.AnnouncePort == 0 && e.pool == nil {
 		return
 	}
 	// The file is read before anything is announced.
@@ -63,14 +63,6 @@ func (e *Extension) keysFail(err error) {
 	e.keys.mu.Lock()
 	e.keys.failing = err
 	e.keys.mu.Unlock()
-	e.faultsChanged()
-}
-
-// announcerFails notes why nothing is announced directly, or with nil that it is.
-func (e *Extension) announcerFails(err error) {
-	e.steerer.mu.Lock()
-	e.steerer.unannounced = err
-	e.steerer.mu.Unlock()
 	e.faultsChanged()
 }
 

@@ -58,7 +58,7 @@ func (e *Extension) familyStatus() (result []status.Family) {
 		p, s := plan.Build(place.Of(in)), f.reconciler.Status()
 		told := status.Family{Family: string(name), Input: in, Plan: p, Scope: string(place.Scope), LastSync: s.LastSuccess, NFTable: f.reconciler.NFTable()}
 		desired := p.Desired()
-		desired.Steering = e.steerer.steering(name)
+		desired.Steering = e.steerer.Steering(name)
 		told.Since, told.Written = f.reconciler.Since(desired)
 		if s.Failure != nil {
 			told.Error = s.Failure.Error()
@@ -103,7 +103,7 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 		if warnings := e.attacher.Warnings(ctx); err == nil && warnings != nil {
 			differences[pluginPart] = warnings
 		}
-		if absence := e.pool.absent(); err == nil && absence != nil {
+		if absence := e.pool.Absent(); err == nil && absence != nil {
 			differences[poolPart] = []string{status.Warning + absence.Error()}
 		}
 		if warnings := e.announcementWarnings(); err == nil && warnings != nil {
@@ -158,7 +158,7 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		}
 		name := v1.IPFamily(f.Family)
 		desired := f.Plan.Desired()
-		desired.Steering = e.steerer.steering(name)
+		desired.Steering = e.steerer.Steering(name)
 		rules, err := e.families[name].reconciler.Compare(ctx, desired)
 		if err != nil {
 			return nil, false, fmt.Errorf("read the %s rules: %w", f.Family, err)
@@ -187,7 +187,7 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		}
 		differences[f.Family] = slices.Concat(differences[f.Family], e.nodeWarnings(name), earlier, preferred, former)
 		if f.Family == snapshot.Families[0].Family {
-			differences[f.Family] = append(differences[f.Family], e.pool.labelWarnings()...)
+			differences[f.Family] = append(differences[f.Family], e.pool.LabelWarnings()...)
 		}
 		for _, warning := range warnings {
 			differences[f.Family] = append(differences[f.Family], status.Warning+warning)

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"time"
 
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
@@ -11,6 +12,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/shutdown"
+	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
@@ -51,6 +55,37 @@ func (e *Extension) Watch(clients Clients) {
 	e.running.Go(func() { e.events.Run(e.ctx, clients.Kube.CoreV1()) })
 }
 
+// steer begins to follow who holds the egress IPs.
+func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily) {
+	if e.config.Steering.Off() {
+		return
+	}
+	ctx := klog.NewContext(e.ctx, e.logger)
+	e.steerer = e.newSteerer(ctx, client, outer)
+	if e.pool != nil {
+		e.pool.Start(e.steerer)
+		e.running.Go(func() { shutdown.Delay(ctx, e.pool.GiveAllAway, e.pool.GoOn) })
+	}
+	e.sourcePorts.Run(ctx, &e.running, claims)
+	e.shareKeys(ctx, client) // before anything is announced
+	e.steerer.Run(ctx)
+	e.running.Go(func() { e.endClashes(ctx) })
+}
+
+// newSteerer returns what knows where the egress IPs are.
+func (e *Extension) newSteerer(ctx context.Context, client kubernetes.Interface, outer v1.IPFamily) *steerer.Steerer {
+	return steerer.New(ctx, e.state, steerer.Config{
+		Kernel: e.config.Ways.Kernel, Outer: outer, Keys: e.keys.ring, Running: &e.running,
+		Leases: holders.Leases{
+			Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published,
+			Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.SetClaims,
+		},
+		Ports: e.sourcePorts, AsksBlocks: e.config.PortBlocks > 0, Balanced: e.config.followsMetalLB(),
+		Changed: func() { e.changed(true, time.Now()) }, Wake: e.wake, LeasesKnown: func() { e.known(cluster.LeasesKind) },
+		Came: e.clashes.expect, Unannounced: e.announcerFails,
+	})
+}
+
 // watcher follows what the proxier does not tell of, but Nodes.
 func (e *Extension) watcher() *cluster.Watcher {
 	return &cluster.Watcher{
@@ -66,9 +101,9 @@ func (e *Extension) followNodes(informer cache.SharedIndexInformer) {
 		DeleteFunc: func(o any) {
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
 				changed := e.state.DeleteNode(name)
-				e.steerer.deleteNode(name)
+				e.steerer.DeleteNode(name)
 				e.changed(changed, time.Now())
-				e.changed(e.pool.deleteNode(name), time.Now())
+				e.changed(e.pool.DeleteNode(name), time.Now())
 			}
 		},
 	}, func() { e.known(cluster.Nodes) })
@@ -76,7 +111,7 @@ func (e *Extension) followNodes(informer cache.SharedIndexInformer) {
 
 func (e *Extension) setNode(node *v1.Node) {
 	changed := e.state.SetNode(node)
-	e.steerer.setNode(node)
+	e.steerer.SetNode(node)
 	e.changed(changed, time.Now())
-	e.changed(e.pool.setNode(node), time.Now())
+	e.changed(e.pool.SetNode(node), time.Now())
 }

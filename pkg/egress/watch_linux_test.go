@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/extension"
@@ -18,7 +19,7 @@ import (
 
 // TestWatch_FaultsAreAskedForAtOnce: what Watch starts asks what is wrong while Watch goes on. The race detector watches.
 func TestWatch_FaultsAreAskedForAtOnce(t *testing.T) {
-	inNamespace(t, func(t *testing.T) {
+	lab.InNamespace(t, func(t *testing.T) {
 		ctx, end := context.WithCancel(t.Context())
 		config := nodeConfig
 		config.PortSecurity.Enabled, config.SyncPeriod = true, time.Minute

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/poolnode"
 )
 
 // poolFlags are the values of the arguments that say which egress IPs are put on which nodes.
@@ -82,7 +82,7 @@ func (p *Proxy) takePool() error {
 		former = ""
 	}
 	p.extension.Pool = cluster.Pool{Networks: networks, Nodes: selector, Former: former}
-	p.extension.Membership = egress.Membership{Port: f.port, DrainFile: p.flags.socket + ".drained"}
+	p.extension.Membership = poolnode.Membership{Port: f.port, DrainFile: p.flags.socket + ".drained"}
 	if len(networks) > 0 {
 		p.extension.Ways.Kernel.AssignPort = f.port
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -81,7 +82,7 @@ func (p *Proxy) inOneTable(family v1.IPFamily, planned plan.Plan, objects cluste
 	if p.extension.Backend != reconcile.NFTables || p.extension.Steering.Mode == holders.Off || os.Geteuid() != 0 {
 		return false
 	}
-	ways, _ := egress.SteeringFor(family, p.extension, objects) // its error is told with what steers
+	ways, _ := steerer.For(family, p.extension.Config, p.extension.Ways.Kernel, p.extension.PortBlocks, objects) // its error is told with what steers
 	return ways.Self.IsValid() && len(planned.Desired().ClusterCIDRs) > 0
 }
 
@@ -131,7 +132,7 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 		planned, _ := cluster.PlanFor(family, p.extension.Config, objects) // its error is told with the rules
 		desired := planned.Desired()
 		var err error
-		if desired.Steering, err = egress.SteeringFor(family, p.extension, objects); err != nil {
+		if desired.Steering, err = steerer.For(family, p.extension.Config, p.extension.Ways.Kernel, p.extension.PortBlocks, objects); err != nil {
 			errs = append(errs, err)
 		}
 		if len(desired.ClusterCIDRs) == 0 || !desired.Steering.Self.IsValid() {

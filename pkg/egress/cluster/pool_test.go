@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"net/netip"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -48,4 +50,13 @@ func parsed(t *testing.T, selector string) labels.Selector {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func TestState_PoolInsideTheCluster(t *testing.T) {
+	s := New(Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
+	s.SetServiceCIDRs([]string{"172.30.0.0/16"})
+	pools := []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("172.30.1.0/28")}
+	if diff := cmp.Diff([]string{"172.30.1.0/28 overlaps 172.30.0.0/16"}, s.Inside(pools)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }

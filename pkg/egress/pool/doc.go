@@ -9,7 +9,7 @@
 //	                                    Publish             this member's state, to all others
 //
 // A member keeps no list of its addresses, nor of epochs: it asks its node's book, a [holders.Directory], and writes there what it takes and
-// releases. Package node joins the two. What decides for a [Runner] is egress.memberInBook, which holds the book's lock.
+// releases. Package node joins the two. What decides for a [Runner] is steerer.memberInBook, which holds the book's lock.
 //
 // # Who gets an address
 //

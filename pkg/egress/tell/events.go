@@ -72,6 +72,9 @@ type EventRecorder struct {
 	news []Warning
 }
 
+// Lasting is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
+const Lasting = 5 * time.Second
+
 // mostNews is how many Events that are told once wait at most: the log has them all.
 const mostNews = 100
 

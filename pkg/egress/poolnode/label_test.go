@@ -1,4 +1,4 @@
-package egress
+package poolnode
 
 import (
 	"maps"
@@ -24,10 +24,10 @@ func selector(t *testing.T, text string) labels.Selector {
 	return s
 }
 
-// TestPoolNode_FormerLabel: who is in the pool by its former label is told of, until it has the other one.
-func TestPoolNode_FormerLabel(t *testing.T) {
-	pool := newPoolTest(t).poolNode
-	pool.config.Pool.Nodes, pool.config.Pool.Former = selector(t, cluster.PoolLabel), cluster.FormerPoolLabel
+// TestNode_FormerLabel: who is in the pool by its former label is told of, until it has the other one.
+func TestNode_FormerLabel(t *testing.T) {
+	pool := newPoolTest(t)
+	pool.state.Config.Pool.Nodes, pool.state.Config.Pool.Former = selector(t, cluster.PoolLabel), cluster.FormerPoolLabel
 	labelled := func(keys ...string) *v1.Node {
 		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-c", Labels: map[string]string{}}}
 		for _, key := range keys {
@@ -35,28 +35,28 @@ func TestPoolNode_FormerLabel(t *testing.T) {
 		}
 		return n
 	}
-	if !pool.setNode(labelled(cluster.FormerPoolLabel)) || !pool.nodes["node-c"] {
+	if !pool.SetNode(labelled(cluster.FormerPoolLabel)) || !pool.nodes["node-c"] {
 		t.Error("a node with the former label is not in the pool")
 	}
-	warnings := pool.labelWarnings()
+	warnings := pool.LabelWarnings()
 	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], status.Warning) || !strings.Contains(warnings[0], "kubectl label node node-c "+cluster.PoolLabel+"= "+cluster.FormerPoolLabel+"-") {
 		t.Errorf("told: %q", warnings)
 	}
-	if troubles := slices.Collect(maps.Keys(pool.labelTroubles())); len(troubles) != 1 || troubles[0] != tell.AboutNode("node-c") {
+	if troubles := slices.Collect(maps.Keys(pool.LabelTroubles())); len(troubles) != 1 || troubles[0] != tell.AboutNode("node-c") {
 		t.Errorf("troubles of %v, want of node-c", troubles)
 	}
-	if !pool.setNode(labelled()) || pool.nodes["node-c"] || len(pool.labelWarnings()) > 0 {
+	if !pool.SetNode(labelled()) || pool.nodes["node-c"] || len(pool.LabelWarnings()) > 0 {
 		t.Error("a node without the label is in the pool, or told of")
 	}
 }
 
-// TestPoolNode_UnprotectedSelector: a configured selector by a label that kubelets may write is told of as long as it selects Nodes, once
+// TestNode_UnprotectedSelector: a configured selector by a label that kubelets may write is told of as long as it selects Nodes, once
 // and not for each of them; one by a label that they may not write is not.
-func TestPoolNode_UnprotectedSelector(t *testing.T) {
+func TestNode_UnprotectedSelector(t *testing.T) {
 	p := newPoolTest(t)
 	expect := func(want ...string) {
 		t.Helper()
-		warnings, troubles := p.labelWarnings(), p.labelTroubles()
+		warnings, troubles := p.LabelWarnings(), p.LabelTroubles()
 		if len(warnings) != len(want) || len(troubles) != len(want) {
 			t.Errorf("told: %q, Events %v; want of %q", warnings, troubles, want)
 			return
@@ -75,6 +75,6 @@ func TestPoolNode_UnprotectedSelector(t *testing.T) {
 	expect("node-c")
 	p.label("node-b", true)
 	expect("node-b")
-	p.poolNode.config.Pool.Nodes = selector(t, cluster.PoolLabel)
+	p.state.Config.Pool.Nodes = selector(t, cluster.PoolLabel)
 	expect()
 }

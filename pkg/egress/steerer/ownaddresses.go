@@ -1,4 +1,4 @@
-package egress
+package steerer
 
 import (
 	"net/netip"
@@ -15,8 +15,8 @@ type ownAddresses struct {
 	onInterfacesKnown, announcedKnown bool
 }
 
-// setOnInterfaces takes the addresses on this node's interfaces.
-func (s *steerer) setOnInterfaces(event holders.Event) {
+// SetOnInterfaces takes the addresses on this node's interfaces, which Run has told.
+func (s *Steerer) SetOnInterfaces(event holders.Event) {
 	addresses := event.(holders.OwnAddresses).Addresses
 	var arrived []netip.Addr
 	s.setOwn(func(own *ownAddresses) {
@@ -32,42 +32,42 @@ func (s *steerer) setOnInterfaces(event holders.Event) {
 
 // putByOthers returns those of addresses that are egress IPs which the pool does not put on nodes. The network has to be told that they are
 // here: whoever put them here may not have done that, and hosts that know them at another node would send there for seconds.
-func (s *steerer) putByOthers(addresses []netip.Addr) []netip.Addr {
+func (s *Steerer) putByOthers(addresses []netip.Addr) []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(addresses, func(ip netip.Addr) bool { return s.node.MayCome(ip) || !slices.Contains(s.claims, ip) })
 }
 
-// setAnnounced takes the addresses that a load balancer announces from here, and those that it may announce from here next.
-func (s *steerer) setAnnounced(announced []netip.Addr, next map[netip.Addr]bool) {
+// SetAnnounced takes the addresses that a load balancer announces from here, and those that it may announce from here next.
+func (s *Steerer) SetAnnounced(announced []netip.Addr, next map[netip.Addr]bool) {
 	s.mu.Lock()
 	s.balanced = next
 	s.mu.Unlock()
 	changed := s.setHeld()
 	s.setOwn(func(own *ownAddresses) { own.announced, own.announcedKnown = announced, true })
 	if changed {
-		s.changed()
+		s.config.Changed()
 	}
 }
 
-func (s *steerer) setOwn(change func(*ownAddresses)) {
+func (s *Steerer) setOwn(change func(*ownAddresses)) {
 	s.mu.Lock()
 	change(&s.own)
 	if !s.own.onInterfacesKnown || !s.own.announcedKnown {
 		s.mu.Unlock()
 		return
 	}
-	event := s.own.event()
+	event := OwnAddresses(s.own.onInterfaces, s.own.announced)
 	after := s.next(event)
 	s.mu.Unlock()
 	s.follow(event, after)
 }
 
-// event is what the directory is told of them.
-func (own *ownAddresses) event() holders.OwnAddresses {
-	event := holders.OwnAddresses{Addresses: slices.Clone(own.onInterfaces)}
-	for _, ip := range own.announced {
-		if !slices.Contains(own.onInterfaces, ip) {
+// OwnAddresses is what the directory is told of addresses on this node's interfaces, and of those that a load balancer announces from here.
+func OwnAddresses(onInterfaces, announced []netip.Addr) holders.OwnAddresses {
+	event := holders.OwnAddresses{Addresses: slices.Clone(onInterfaces)}
+	for _, ip := range announced {
+		if !slices.Contains(onInterfaces, ip) {
 			event.Announced = append(event.Announced, ip)
 		}
 	}

@@ -1,4 +1,4 @@
-package egress
+package poolnode
 
 import (
 	"context"
@@ -29,52 +29,95 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
+	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
-// poolTest is a node that has a configured pool, and no part in it.
+var egressIP = netip.MustParseAddr("203.0.113.10")
+
+// poolTest is node-a, which has a configured pool, and no part in it. In its cluster shop/web has the external IP 203.0.113.10.
 type poolTest struct {
-	*steered
-	*poolNode
-	extension *Extension
+	testing.TB
+	*Node
+	keys *holders.Keyring
+	// noKey is why there is none.
+	noKey error
 }
 
-func newPoolTest(t *testing.T) poolTest {
+func newPoolTest(t testing.TB) *poolTest {
 	t.Helper()
-	s := newSteered(t, holders.Auto)
-	s.note(s.state.Snapshot(), v1.IPv4Protocol)
-	s.state.Config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
-	config := s.state.Config
-	e := &Extension{config: Config{Config: config}, state: s.state, steerer: s.steerer, families: map[v1.IPFamily]*family{}, logger: s.logger,
-		keys: &nodeKeys{ring: holders.NewKeyring(nil)}}
-	e.events = tell.NewEventRecorder(s.logger, config, s.state)
-	p := newPoolNode(t.Context(), e)
-	p.steerer, e.pool = s.steerer, p
-	return poolTest{s, p, e}
+	state := cluster.New(cluster.Config{
+		NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto},
+		Pool: cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})},
+	})
+	state.SetService(&v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
+		Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
+	})
+	p := &poolTest{TB: t, keys: holders.NewKeyring(nil), noKey: errors.New("no key")}
+	p.Node = New(t.Context(), state, Config{
+		Running: &sync.WaitGroup{}, Event: func(plan.Reason, string) {}, Changed: func() {}, Await: func(context.Context, v1.IPFamily) {},
+		Reserved: func() map[netip.Addr]bool { return nil }, Keys: p.keys.Keys, NoKey: func() error { return p.noKey },
+		Missing: func() []string { return []string{"Leases"} },
+	})
+	p.steerWith(nil)
+	return p
 }
+
+// steerWith gives the node a Steerer that has other nodes' source ports from an Allocator.
+func (p *poolTest) steerWith(ports *sourceports.Allocator) {
+	p.steerer = steerer.New(p.Context(), p.state, steerer.Config{
+		Outer: v1.IPv4Protocol, Ports: ports, Running: p.config.Running, Changed: func() { p.config.Changed() }, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool) {},
+	})
+	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
+		n := newNode(name, ip)
+		p.state.SetNode(n)
+		p.steerer.SetNode(n)
+	}
+	p.steerer.Apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
+	p.steerer.Apply(holders.LeasesKnown{})
+	p.steerer.Sync(v1.IPv4Protocol)
+}
+
+func newNode(name, ip string) *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
+	return n
+}
+
+// plansFor are the addresses whose pods' rules this node has.
+func (p *poolTest) plansFor() map[netip.Addr]bool {
+	_, place := p.state.Input(v1.IPv4Protocol)
+	return place.Held
+}
+
+// isLocal tells whether the egress IP is here.
+func (p *poolTest) isLocal() bool { return p.steerer.Holder(egressIP).State == holders.Local }
 
 // label has a node be in the pool, or not.
-func (p poolTest) label(name string, in bool) {
-	n := newNode(name, "", v1.ConditionTrue)
+func (p *poolTest) label(name string, in bool) {
+	n := newNode(name, "")
 	if in {
 		n.Labels = map[string]string{"pool": "yes"}
 	}
-	p.poolNode.setNode(n)
+	p.SetNode(n)
 }
 
-// TestSteerer_DecidesWhileAPlanIsMade: what is decided about addresses, and said to other nodes, waits neither for the objects, nor for
+// TestNode_DecidesWhileAPlanIsMade: what is decided about addresses, and said to other nodes, waits neither for the objects, nor for
 // the source ports that follow from them, nor for what the pool is told of them.
-func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
+func TestNode_DecidesWhileAPlanIsMade(t *testing.T) {
 	p := newPoolTest(t)
-	p.steered.ports = sourceports.New(p.steered.state, sourceports.Config{BlockSize: 512})
-	p.steered.adjacent = func(_, _ netip.Addr) error { return nil }
-	p.steered.synced(v1.IPv4Protocol, cluster.Families[:1])
-	member := p.steered.join(true)
+	ports := sourceports.New(p.state, sourceports.Config{BlockSize: 512})
+	p.steerWith(ports)
+	p.adjacent = func(_, _ netip.Addr) error { return nil }
+	p.steerer.Synced(v1.IPv4Protocol, cluster.Families[:1])
+	member := p.steerer.Join(true)
 	lockOf := func(other any) *sync.Mutex {
 		return (*sync.Mutex)(reflect.ValueOf(other).Elem().FieldByName("mu").Addr().UnsafePointer())
 	}
-	for _, held := range []*sync.Mutex{lockOf(p.steered.state), lockOf(p.steered.ports), &p.poolNode.mu} {
+	for _, held := range []*sync.Mutex{lockOf(p.state), lockOf(ports), &p.mu} {
 		held.Lock()
 		defer held.Unlock()
 	}
@@ -89,7 +132,7 @@ func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
 			member.Wake()
 			member.State()
 		}
-		p.apply(p.announce("node-b", 1))
+		p.steerer.Apply(holders.Announced{Node: "node-b", Statement: holders.Statement{Addresses: map[netip.Addr]uint64{egressIP: 1}}, Source: holders.Lease, Renewed: time.Unix(1, 0)})
 		if node, err := p.neighbour(v1.IPv4Protocol, "node-b"); err != nil || node != netip.MustParseAddr("192.0.2.3") {
 			t.Errorf("packets are passed on to %s, %v", node, err)
 		}
@@ -97,7 +140,7 @@ func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
 	}()
 	select {
 	case actions := <-decided:
-		if via := p.via(egressIP); len(actions) == 0 || via != "node-b" {
+		if via := p.steerer.Via(egressIP); len(actions) == 0 || via != "node-b" {
 			t.Errorf("actions %v, the address is on %q; want some, and node-b", actions, via)
 		}
 	case <-time.After(30 * time.Second):
@@ -105,7 +148,7 @@ func TestSteerer_DecidesWhileAPlanIsMade(t *testing.T) {
 	}
 }
 
-func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
+func TestNode_EmptyPoolIsTold(t *testing.T) {
 	p := newPoolTest(t)
 	web := plan.Service{Namespace: "shop", Name: "web"}
 	series := func() map[string]float64 {
@@ -113,15 +156,15 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 		add := func(desc *metrics.Desc, value float64, labels ...string) {
 			all[strings.Join(append([]string{desc.String()}, labels...), " ")] = value
 		}
-		p.collect(add, add)
+		p.Collect(add, add)
 		return all
 	}
 	p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
-	if got := p.steered.troubles(p.poolNode.troubles()); len(got) > 0 || len(series()) > 0 {
+	if got := p.steerer.Troubles(p.Troubles()); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("before all objects are known: troubles %v, series %v; want none", got, series())
 	}
 	p.wanted[v1.IPv6Protocol] = cluster.Grants{}
-	got := p.steered.troubles(p.poolNode.troubles())[web]
+	got := p.steerer.Troubles(p.Troubles())[web]
 	if len(got) != 1 || got[0].Reason != addressUnplaced || got[0].Own || !strings.Contains(got[0].Note, `no Node matches "pool=yes"`) {
 		t.Errorf("no node is in the pool: %v", got)
 	}
@@ -129,87 +172,79 @@ func TestPoolNode_EmptyPoolIsTold(t *testing.T) {
 		t.Errorf("no node is in the pool: series %v, want members live and dead, and unheld addresses", series())
 	}
 	p.label("node-b", true)
-	if got := p.steered.troubles(p.poolNode.troubles()); len(got) > 0 || len(series()) > 0 {
+	if got := p.steerer.Troubles(p.Troubles()); len(got) > 0 || len(series()) > 0 {
 		t.Errorf("another node is in the pool: troubles %v, series %v; want none", got, series())
 	}
 }
 
-func TestExtension_PoolSaysWhyItHasNoPart(t *testing.T) {
+func TestNode_SaysWhyItHasNoPart(t *testing.T) {
 	p := newPoolTest(t)
-	e := p.extension
 	expect := func(want string) {
 		t.Helper()
-		if _, err := e.Pool(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := p.Report(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error with %q", err, want)
 		}
 	}
-	e.barrier = extension.NewBarrier("Leases")
 	expect("it waits for objects of the API server (Leases)")
 	p.wanted[v1.IPv4Protocol], p.wanted[v1.IPv6Protocol] = cluster.Grants{}, cluster.Grants{}
 	expect(`its Node does not match "pool=yes"`)
 	p.label("node-a", true)
-	expect("origin-node-keys is not read yet")
-	e.keys.failing = errors.New("somebody has deleted it")
-	expect("it has no key by which the other nodes know it: somebody has deleted it")
-	e.keys.ring.Set(holders.Keys{[]byte("a key")})
+	p.noKey = errors.New("somebody has deleted it")
+	expect("somebody has deleted it")
+	p.keys.Set(holders.Keys{[]byte("a key")})
 	expect("its Node has no InternalIP that counts for IPv4")
-	e.config.Steering.Unavailable, e.pool = errors.New("no nftables here"), nil
-	expect("no nftables here")
-	e.config.Pool.Networks = nil
-	expect("egress-snat-assign-cidrs is not set")
 }
 
-// TestExtension_PoolThatHangsIsDue: the watchdog asks for the pool's loop, too.
-func TestExtension_PoolThatHangsIsDue(t *testing.T) {
+// TestNode_ThatHangsIsDue: the watchdog asks for the pool's loop, too.
+func TestNode_ThatHangsIsDue(t *testing.T) {
 	p := newPoolTest(t)
-	p.extension.barrier = extension.NewBarrier()
 	due := func(want bool, when string) {
 		t.Helper()
-		if since := p.extension.Summary().DueSince; since.IsZero() == want {
+		if since := p.DueSince(); since.IsZero() == want {
 			t.Errorf("%s: due since %v, want something due: %v", when, since, want)
 		}
 	}
 	due(false, "without a part in the pool")
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
 	due(false, "nothing has happened")
 	p.runner.Tell(pool.Tick{}) // its loop does not run
 	due(true, "an event waits")
 }
 
-// TestPoolNode_FollowsThePlans: what they grant is due until the pool is told of it, which no sync waits for.
-func TestPoolNode_FollowsThePlans(t *testing.T) {
+// TestNode_FollowsThePlans: what they grant is due until the pool is told of it, which no sync waits for.
+func TestNode_FollowsThePlans(t *testing.T) {
 	p := newPoolTest(t)
 	ctx, stop := context.WithCancel(t.Context())
-	p.poolNode.ctx = ctx
+	p.ctx = ctx
 	isDue := func() bool {
-		p.poolNode.mu.Lock()
-		defer p.poolNode.mu.Unlock()
+		p.mu.Lock()
+		defer p.mu.Unlock()
 		return !p.due.IsZero()
 	}
-	p.sync(v1.IPv4Protocol)
-	if isDue() || !p.dueSince().IsZero() {
+	p.Sync(v1.IPv4Protocol)
+	if isDue() || !p.DueSince().IsZero() {
 		t.Error("something is due before the plans of both families are known")
 	}
-	p.sync(v1.IPv6Protocol)
-	if _, starting := p.part(); !isDue() || p.dueSince().IsZero() || !starting {
+	p.Sync(v1.IPv6Protocol)
+	if _, starting := p.part(); !isDue() || p.DueSince().IsZero() || !starting {
 		t.Error("nothing is due when the plans are known")
 	}
 	again := true
-	p.reserved = func() map[netip.Addr]bool {
+	p.config.Reserved = func() map[netip.Addr]bool {
 		if again {
 			again = false
-			p.sync(v1.IPv4Protocol)
+			p.Sync(v1.IPv4Protocol)
 		}
 		return nil
 	}
 	if p.turn(); !isDue() {
 		t.Error("nothing is due after a sync that came while the one before it was followed")
 	}
-	if p.turn(); isDue() || !p.dueSince().IsZero() {
+	if p.turn(); isDue() || !p.DueSince().IsZero() {
 		t.Error("something is due when all syncs were followed")
 	}
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false)) // it does not run
-	p.sync(v1.IPv4Protocol)
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false)) // it does not run
+	p.Sync(v1.IPv4Protocol)
 	var running sync.WaitGroup
 	running.Go(p.run)
 	for deadline := time.Now().Add(30 * time.Second); isDue(); time.Sleep(time.Millisecond) {
@@ -224,10 +259,10 @@ func TestPoolNode_FollowsThePlans(t *testing.T) {
 	}
 }
 
-// TestPoolNode_OneEventForMoves: of a node that had 200 addresses, no Event about some of them is lost.
-func TestPoolNode_OneEventForMoves(t *testing.T) {
+// TestNode_OneEventForMoves: of a node that had 200 addresses, no Event about some of them is lost.
+func TestNode_OneEventForMoves(t *testing.T) {
 	p := newPoolTest(t)
-	p.poolNode.logger = klog.Logger{}
+	p.logger = klog.Logger{}
 	for why := range pool.Reasons() {
 		if n, known := p.moveCounts()[why]; n != 0 || !known {
 			t.Errorf("before any move, %d are counted as %s, known: %v; want 0", n, why, known)
@@ -241,7 +276,7 @@ func TestPoolNode_OneEventForMoves(t *testing.T) {
 	}
 	moves = append(moves, pool.Move{Address: ip, Taken: true, Epoch: 2, Why: pool.Unheld})
 	var notes []string
-	p.event = func(_ plan.Reason, note string) { notes = append(notes, note) }
+	p.config.Event = func(_ plan.Reason, note string) { notes = append(notes, note) }
 	p.account(moves)
 	slices.Sort(notes)
 	if len(notes) != 2 || !strings.Contains(notes[1], "because no node had it: 203.0.113.200") ||
@@ -253,6 +288,30 @@ func TestPoolNode_OneEventForMoves(t *testing.T) {
 	}
 }
 
+// TestNode_LeavesToABalancer what that has to announce, and tells if no node announces it.
+func TestNode_LeavesToABalancer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPoolTest(t)
+		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
+		reserved := map[netip.Addr]bool{}
+		p.config.Reserved = func() map[netip.Addr]bool { return reserved }
+		if all, _ := p.allWanted(reserved); !all[egressIP] {
+			t.Errorf("%s is not the pool's", egressIP)
+		}
+		reserved[egressIP] = true
+		if all, _ := p.allWanted(reserved); len(all) > 0 {
+			t.Errorf("%s is the pool's", egressIP)
+		}
+		for _, told := range []int{0, 1} {
+			p.noteLeft(time.Now())
+			if troubles := p.LeftTroubles(time.Now()); len(troubles) != told {
+				t.Errorf("%d told, want %d: %+v", len(troubles), told, troubles)
+			}
+			time.Sleep(tell.Lasting + time.Second)
+		}
+	})
+}
+
 func TestCannotHold_SaysWhy(t *testing.T) {
 	addresses := []netip.Addr{netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.1")}
 	subnets := []pool.Network{{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Up: true}, {Prefix: netip.MustParsePrefix("198.51.100.0/24")}}
@@ -262,25 +321,15 @@ func TestCannotHold_SaysWhy(t *testing.T) {
 	}
 }
 
-func TestState_PoolInsideTheCluster(t *testing.T) {
-	s := cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}})
-	s.SetServiceCIDRs([]string{"172.30.0.0/16"})
-	pools := []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("172.30.1.0/28")}
-	if diff := cmp.Diff([]string{"172.30.1.0/28 overlaps 172.30.0.0/16"}, s.Inside(pools)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// TestExtension_DrainIsRememberedOrNot: a drain by people counts after a restart, one by a shutdown does not.
-func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
+// TestNode_DrainIsRememberedOrNot: a drain by people counts after a restart, one by a shutdown does not.
+func TestNode_DrainIsRememberedOrNot(t *testing.T) {
 	p := newPoolTest(t)
-	e := p.extension
-	e.config.Membership.DrainFile = filepath.Join(t.TempDir(), "drained")
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
+	p.config.DrainFile = filepath.Join(t.TempDir(), "drained")
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
 	for _, step := range []struct{ now, remember, want bool }{
 		{now: true, want: false}, {now: true, remember: true, want: true}, {now: true, want: true}, {now: false, want: false},
 	} {
-		if err := e.Drain(step.now, step.remember); err != nil {
+		if err := p.Drain(step.now, step.remember); err != nil {
 			t.Fatal(err)
 		}
 		if got := p.isDrained(); got != step.want {
@@ -289,15 +338,15 @@ func TestExtension_DrainIsRememberedOrNot(t *testing.T) {
 	}
 }
 
-// TestPoolNode_LeavesWithinTheShutdown: with addresses that nobody takes, a shutdown is not held up.
-func TestPoolNode_LeavesWithinTheShutdown(t *testing.T) {
+// TestNode_LeavesWithinTheShutdown: with addresses that nobody takes, a shutdown is not held up.
+func TestNode_LeavesWithinTheShutdown(t *testing.T) {
 	p := newPoolTest(t)
-	p.giveAllAway(t.Context()) // it has no part in the pool
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
+	p.GiveAllAway(t.Context()) // it has no part in the pool
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
 	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
-	p.giveAllAway(ctx)
-	p.goOn()
+	p.GiveAllAway(ctx)
+	p.GoOn()
 }
 
 // fakeHandover notes what a node is to pass on, and of which addresses it is to drop the rest. before is called first.
@@ -319,8 +368,8 @@ func (f *fakeHandover) Leave(addresses []netip.Addr) error {
 	return nil
 }
 
-// TestPoolNode_PassesOnWhatItTakes from a neighbour that says that it drops the rest, before anybody sends it here.
-func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
+// TestNode_PassesOnWhatItTakes from a neighbour that says that it drops the rest, before anybody sends it here.
+func TestNode_PassesOnWhatItTakes(t *testing.T) {
 	router := errors.New("behind a router")
 	for name, test := range map[string]struct {
 		move     pool.Move
@@ -334,18 +383,18 @@ func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoolTest(t)
-			p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
+			p.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
 			fake := &fakeHandover{before: func() {
-				if h := p.steered.node.Holder(egressIP, time.Now()); h.State == holders.Local {
+				if p.isLocal() {
 					t.Error("nodes are told of it before it is passed on")
 				}
 			}}
 			p.handovers = handovers{v1.IPv4Protocol: fake}
 			test.move.Address, test.move.Taken = egressIP, true
-			test.move.Epoch = p.steered.node.Take(egressIP)
+			p.steerer.Join(true).Next(pool.Found{Addresses: []netip.Addr{egressIP}}, time.Now())
 			p.moved([]pool.Move{test.move})
-			if h := p.steered.node.Holder(egressIP, time.Now()); h.State != holders.Local {
-				t.Errorf("it is not here: %+v", h)
+			if !p.isLocal() {
+				t.Errorf("it is not here: %+v", p.steerer.Holder(egressIP))
 			}
 			if !maps.Equal(fake.passed, test.want) {
 				t.Errorf("passed on: %v, want %v", fake.passed, test.want)
@@ -354,9 +403,9 @@ func TestPoolNode_PassesOnWhatItTakes(t *testing.T) {
 	}
 }
 
-// TestPoolNode_GoesOnAfterAHandover until all nodes know of the new holder, if that one passes packets on to it. What it does not
+// TestNode_GoesOnAfterAHandover until all nodes know of the new holder, if that one passes packets on to it. What it does not
 // track it drops first.
-func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
+func TestNode_GoesOnAfterAHandover(t *testing.T) {
 	for name, test := range map[string]struct {
 		move     pool.Move
 		adjacent error
@@ -372,13 +421,8 @@ func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPoolTest(t)
-				p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
-				p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
-				local := func() bool {
-					p.steered.steerer.mu.Lock()
-					defer p.steered.steerer.mu.Unlock()
-					return p.steered.node.Holder(egressIP, time.Now()).State == holders.Local
-				}
+				p.adjacent = func(_, _ netip.Addr) error { return test.adjacent }
+				p.steerer.Apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 				fake := &fakeHandover{before: func() {}}
 				p.handovers = handovers{v1.IPv4Protocol: fake}
 				test.move.Address = egressIP
@@ -386,14 +430,14 @@ func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
 				if test.want && !slices.Equal(fake.left, []netip.Addr{egressIP}) {
 					t.Errorf("it drops the strays of %v at first", fake.left)
 				}
-				p.apply(holders.OwnAddresses{})
+				p.steerer.Apply(holders.OwnAddresses{})
 				time.Sleep(goesOn - time.Millisecond)
-				if local() != test.want {
-					t.Errorf("it goes on: %v, want %v", local(), test.want)
+				if p.isLocal() != test.want {
+					t.Errorf("it goes on: %v, want %v", p.isLocal(), test.want)
 				}
 				time.Sleep(2 * time.Millisecond)
-				if synctest.Wait(); local() || !slices.Equal(fake.left, []netip.Addr{egressIP}) {
-					t.Errorf("afterwards it goes on: %v; it dropped %v", local(), fake.left)
+				if synctest.Wait(); p.isLocal() || !slices.Equal(fake.left, []netip.Addr{egressIP}) {
+					t.Errorf("afterwards it goes on: %v; it dropped %v", p.isLocal(), fake.left)
 				}
 			})
 		})
@@ -401,17 +445,17 @@ func TestPoolNode_GoesOnAfterAHandover(t *testing.T) {
 }
 
 // rules has a node write the rules of IPv4, each time for a while, until the test ends. synced is how often it has.
-func (p poolTest) rules(takes time.Duration) (synced *atomic.Int32) {
+func (p *poolTest) rules(takes time.Duration) (synced *atomic.Int32) {
 	synced = &atomic.Int32{}
-	f := &family{loop: extension.NewLoop(time.Millisecond, time.Hour)}
-	p.extension.families[v1.IPv4Protocol] = f
-	p.steered.changed = func() { p.extension.changed(true, time.Now()) }
+	loop := extension.NewLoop(time.Millisecond, time.Hour)
+	p.config.Await = func(ctx context.Context, _ v1.IPFamily) { _ = loop.Await(ctx) }
+	p.config.Changed = func() { loop.Changed(time.Now()) }
 	ctx, stop := context.WithCancel(p.ctx)
 	ended := make(chan struct{})
 	p.Cleanup(func() { stop(); <-ended })
 	go func() {
 		defer close(ended)
-		f.loop.Run(ctx, func(context.Context, bool) (time.Time, bool) {
+		loop.Run(ctx, func(context.Context, bool) (time.Time, bool) {
 			time.Sleep(takes)
 			synced.Add(1)
 			return time.Time{}, false
@@ -420,8 +464,8 @@ func (p poolTest) rules(takes time.Duration) (synced *atomic.Int32) {
 	return synced
 }
 
-// TestPoolNode_WaitsForItsRules where nothing is passed on, but not for long, and not otherwise.
-func TestPoolNode_WaitsForItsRules(t *testing.T) {
+// TestNode_WaitsForItsRules where nothing is passed on, but not for long, and not otherwise.
+func TestNode_WaitsForItsRules(t *testing.T) {
 	const takes = 10 * time.Millisecond
 	for name, test := range map[string]struct {
 		move  pool.Move
@@ -437,7 +481,7 @@ func TestPoolNode_WaitsForItsRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPoolTest(t)
-				p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
+				p.adjacent = func(_, _ netip.Addr) error { return nil }
 				p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
 				p.rules(test.takes)
 				time.Sleep(2 * time.Second) // the first sync
@@ -452,23 +496,23 @@ func TestPoolNode_WaitsForItsRules(t *testing.T) {
 	}
 }
 
-// TestExtension_PoolStatusHasWhatIsHandedOver until this node's pods do not use it any more: a drain, or a shutdown, is over then,
+// TestNode_ReportHasWhatIsHandedOver until this node's pods do not use it any more: a drain, or a shutdown, is over then,
 // and the process may end.
-func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
+func TestNode_ReportHasWhatIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
-		p.steered.steerer.adjacent = func(_, _ netip.Addr) error { return nil }
+		p.adjacent = func(_, _ netip.Addr) error { return nil }
 		p.handovers = handovers{v1.IPv4Protocol: &fakeHandover{before: func() {}}}
 		synced := p.rules(100 * time.Millisecond)
 		time.Sleep(time.Second)
-		p.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+		p.steerer.Apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 		p.moved([]pool.Move{{Address: egressIP, Other: "node-b", Why: pool.HandedOver, GoOn: true}})
-		p.apply(holders.OwnAddresses{})
+		p.steerer.Apply(holders.OwnAddresses{})
 		time.Sleep(goesOn / 2)
 		expect := func(when string, want int) {
 			t.Helper()
 			synctest.Wait()
-			s := p.extension.poolStatus(pool.Status{Members: []pool.State{{Name: "node-a", Run: 1, Draining: true}, {Name: "node-b", Run: 1}}})
+			s := p.report(pool.Status{Members: []pool.State{{Name: "node-a", Run: 1, Draining: true}, {Name: "node-b", Run: 1}}})
 			if len(s.Members) != 2 || len(s.Members[0].Held) != want || len(s.Members[1].Held) > 0 {
 				t.Errorf("%s: %+v; want %d addresses of node-a", when, s.Members, want)
 			}
@@ -485,11 +529,11 @@ func TestExtension_PoolStatusHasWhatIsHandedOver(t *testing.T) {
 	})
 }
 
-// TestPoolNode_LooksAtEachNodeOnce, however many addresses move: another look takes time in which nobody serves them.
-func TestPoolNode_LooksAtEachNodeOnce(t *testing.T) {
+// TestNode_LooksAtEachNodeOnce, however many addresses move: another look takes time in which nobody serves them.
+func TestNode_LooksAtEachNodeOnce(t *testing.T) {
 	p := newPoolTest(t)
 	looks := 0
-	p.steered.steerer.adjacent = func(_, _ netip.Addr) error { looks++; return nil }
+	p.adjacent = func(_, _ netip.Addr) error { looks++; return nil }
 	fake := &fakeHandover{before: func() {}}
 	p.handovers = handovers{v1.IPv4Protocol: fake}
 	var moves []pool.Move
@@ -502,8 +546,8 @@ func TestPoolNode_LooksAtEachNodeOnce(t *testing.T) {
 	}
 }
 
-// TestPoolNode_PlansPodsOfWhatItHandsOver, also when it is not in the pool any more: their packets are passed on to it.
-func TestPoolNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
+// TestNode_PlansPodsOfWhatItHandsOver, also when it is not in the pool any more: their packets are passed on to it.
+func TestNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
 		until := time.Now().Add(goesOn)
@@ -515,47 +559,18 @@ func TestPoolNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
 			}
 		}
 		for _, event := range []holders.Event{here, holders.Left{Addresses: here.Addresses, Until: until}, holders.OwnAddresses{}} {
-			p.apply(event)
+			p.steerer.Apply(event)
 			expect(fmt.Sprintf("after %+v", event), true)
 		}
 		time.Sleep(goesOn)
-		p.planAgain()
+		p.steerer.PlanAgain()
 		expect("when it is over", false)
 	})
 }
 
-// TestMemberInBook_GivesWayToALease: what other nodes announce is in the book, and has the pool's member look at it.
-func TestMemberInBook_GivesWayToALease(t *testing.T) {
-	s := newSteered(t, holders.Auto)
-	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
-	m, now := s.join(false), time.Now()
-	for _, event := range []pool.Event{
-		pool.Networks{Networks: []pool.Network{{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Up: true}}},
-		pool.Pool{Nodes: []string{"node-a"}}, pool.Wanted{Addresses: []netip.Addr{egressIP}}, pool.Found{Addresses: []netip.Addr{egressIP}},
-	} {
-		m.Next(event, now)
-	}
-	if epoch := m.State().Held[egressIP]; epoch == 0 || !s.plansFor()[egressIP] {
-		t.Errorf("it has the address with epoch %d, and plans for %v", epoch, s.plansFor())
-	}
-	s.apply(s.announce("node-b", 7))
-	if len(s.memberWake) == 0 {
-		t.Error("the member does not look")
-	}
-	var released []netip.Addr
-	for _, action := range m.Next(pool.Tick{}, now) {
-		if release, is := action.(pool.Release); is && release.Why == pool.TakenOver {
-			released = append(released, release.Address)
-		}
-	}
-	if !slices.Equal(released, []netip.Addr{egressIP}) {
-		t.Errorf("released %v, want %v", released, egressIP)
-	}
-}
-
-// TestPoolNode_AddressOfAnother: a node that says to have another one's address does not silence it, also where this process finds both
+// TestNode_AddressOfAnother: a node that says to have another one's address does not silence it, also where this process finds both
 // when it starts.
-func TestPoolNode_AddressOfAnother(t *testing.T) {
+func TestNode_AddressOfAnother(t *testing.T) {
 	const ownIP, otherIP = "192.0.2.2", "192.0.2.3"
 	for name, c := range map[string]struct {
 		known   bool   // the process knows the others before the thief
@@ -574,26 +589,26 @@ func TestPoolNode_AddressOfAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoolTest(t)
-			p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steered.join(false))
+			p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
 			set := func(name, ip string, age int) {
-				n := newNode(name, ip, v1.ConditionTrue)
+				n := newNode(name, ip)
 				n.Labels, n.CreationTimestamp = map[string]string{"pool": "yes"}, metav1.Unix(int64(1000-age), 0)
 				p.state.SetNode(n)
-				p.poolNode.setNode(n)
+				p.SetNode(n)
 			}
 			sync := func() {
 				for _, family := range cluster.Families {
-					p.sync(family)
+					p.Sync(family)
 				}
 				p.follow()
 			}
 			log := 0
 			p.logger = funcr.New(func(_, text string) {
-				if log++; !p.poolNode.mu.TryLock() {
+				if log++; !p.mu.TryLock() {
 					t.Errorf("logged under the lock: %s", text)
 					return
 				}
-				p.poolNode.mu.Unlock()
+				p.mu.Unlock()
 			}, funcr.Options{})
 			set("node-a", ownIP, 0)
 			set("node-b", otherIP, 0)

@@ -1,4 +1,4 @@
-package egress
+package poolnode
 
 import (
 	"maps"
@@ -10,23 +10,21 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-var _ status.PoolSource = &Extension{}
-
-// PoolStatus returns how the pool stands, as far as this node knows; an error if it has no part in it.
-func (e *Extension) PoolStatus() (status.Pool, error) {
-	s, err := e.Pool()
+// Report says for people how the pool stands, as far as this node knows; an error if it has no part in it.
+func (p *Node) Report() (status.Pool, error) {
+	s, err := p.Status()
 	if err != nil {
 		return status.Pool{}, err
 	}
-	result := e.poolStatus(s)
-	if absence := e.pool.absent(); absence != nil {
+	result := p.report(s)
+	if absence := p.Absent(); absence != nil {
 		result.Problem = absence.Error()
 	}
 	return result, nil
 }
 
-func (e *Extension) poolStatus(s pool.Status) status.Pool {
-	result := status.Pool{Node: e.config.NodeName, Votes: s.Votes, Of: s.Of, Majority: s.Majority, Members: []status.PoolMember{}, Unheld: []status.UnheldAddress{}}
+func (p *Node) report(s pool.Status) status.Pool {
+	result := status.Pool{Node: p.state.Config.NodeName, Votes: s.Votes, Of: s.Of, Majority: s.Majority, Members: []status.PoolMember{}, Unheld: []status.UnheldAddress{}}
 	states := map[string]pool.State{}
 	for _, name := range s.Pool {
 		states[name] = pool.State{Name: name}
@@ -34,10 +32,10 @@ func (e *Extension) poolStatus(s pool.Status) status.Pool {
 	for _, m := range s.Members {
 		states[m.Name] = m
 	}
-	handing := e.pool.handingOver()
+	handing := p.handingOver()
 	for _, m := range states {
 		member := poolMember(s, m)
-		if m.Name == e.config.NodeName {
+		if m.Name == p.state.Config.NodeName {
 			member.Held = union(member.Held, handing)
 		}
 		result.Members = append(result.Members, member)
@@ -49,11 +47,11 @@ func (e *Extension) poolStatus(s pool.Status) status.Pool {
 	return result
 }
 
-// standing returns what tells how the pool of an address stands; nil if this node has no part in it.
-func (p *poolNode) standing() func(ip netip.Addr) *status.AddressPool {
+// Standing returns what tells how the pool of an address stands; nil if this node has no part in it.
+func (p *Node) Standing() func(ip netip.Addr) *status.AddressPool {
 	s, known := p.status()
 	return func(ip netip.Addr) *status.AddressPool {
-		if !known || !p.config.Pool.Has(ip) {
+		if !known || !p.state.Config.Pool.Has(ip) {
 			return nil
 		}
 		result := &status.AddressPool{Votes: s.Votes, Of: s.Of}

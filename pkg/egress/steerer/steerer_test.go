@@ -1,4 +1,4 @@
-package egress
+package steerer
 
 import (
 	"context"
@@ -33,31 +33,33 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// steered is a steerer of node-a, in whose cluster shop/web has the external IP 203.0.113.10.
+// steered is a Steerer of node-a, in whose cluster shop/web has the external IP 203.0.113.10.
 type steered struct {
 	testing.TB
-	*steerer
+	*Steerer
 	syncs, wakes, known int
 }
 
 func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *steered {
 	t.Helper()
 	s := &steered{TB: t}
-	e := &Extension{config: Config{Config: cluster.Config{NodeName: "node-a", ClusterCIDRs: clusterCIDRs, Steering: cluster.Steering{Mode: mode}}}}
-	e.state = cluster.New(e.config.Config)
-	e.state.SetService(&v1.Service{
+	config := cluster.Config{NodeName: "node-a", ClusterCIDRs: clusterCIDRs, Steering: cluster.Steering{Mode: mode}}
+	state := cluster.New(config)
+	state.SetService(&v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 		Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
 	})
-	s.steerer = newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
-	s.changed, s.wake, s.steerer.known = func() { s.syncs++ }, func() { s.wakes++ }, func() { s.known++ }
+	s.Steerer = New(t.Context(), state, Config{
+		Outer: v1.IPv4Protocol, Running: &sync.WaitGroup{},
+		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known++ }, Came: func(map[netip.Addr]bool) {},
+	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := newNode(name, ip, v1.ConditionTrue)
-		e.state.SetNode(n)
-		s.setNode(n)
+		state.SetNode(n)
+		s.SetNode(n)
 	}
-	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
-	s.apply(holders.LeasesKnown{})
+	s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
+	s.Apply(holders.LeasesKnown{})
 	return s
 }
 
@@ -87,7 +89,7 @@ func (s *steered) announce(node string, epoch uint64) holders.Event {
 
 func (s *steered) expect(want map[netip.Addr]kernel.Way) {
 	s.Helper()
-	got, _ := s.sync(v1.IPv4Protocol)
+	got, _ := s.Sync(v1.IPv4Protocol)
 	if diff := cmp.Diff(want, got.Ways, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		s.Errorf("ways (-want +got):\n%s", diff)
 	}
@@ -105,13 +107,13 @@ func TestSteerer_NextHops(t *testing.T) {
 		return nil
 	}
 	s.adjacent = func(_, _ netip.Addr) error { return failure }
-	s.apply(s.announce("node-b", 1))
+	s.Apply(s.announce("node-b", 1))
 	toNode := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
 	rejected := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}}
 	s.expect(toNode)
 	failure = errors.New("it is behind a router")
 	s.expect(rejected)
-	if a := s.addresses(v1.IPv4Protocol)[0]; a.State != string(holders.Lost) || a.Way != string(kernel.Prohibit) || !strings.Contains(a.Why, "behind a router") {
+	if a := s.Addresses(v1.IPv4Protocol)[0]; a.State != string(holders.Lost) || a.Way != string(kernel.Prohibit) || !strings.Contains(a.Why, "behind a router") {
 		t.Errorf("a node behind a router: %+v", a)
 	}
 	failure = nil
@@ -123,10 +125,10 @@ func TestSteerer_NextHops(t *testing.T) {
 	s.setHardware(netip.MustParseAddr("192.0.2.99"), kernel.HardwareAddr{2, 0, 0, 0, 0, 99}) // no node
 	s.setHardware(node, at)
 	s.setHardware(node, at)
-	if got, _ := s.sync(v1.IPv4Protocol); len(got.Senders) != 1 || got.Senders[node] != at || s.syncs != syncs+1 {
+	if got, _ := s.Sync(v1.IPv4Protocol); len(got.Senders) != 1 || got.Senders[node] != at || s.syncs != syncs+1 {
 		t.Errorf("the nodes are at %v after %d syncs, want %s at %s after one", got.Senders, s.syncs-syncs, node, at)
 	}
-	if got, _ := s.sync(v1.IPv6Protocol); len(got.Nodes) > 0 || !got.Self.IsValid() {
+	if got, _ := s.Sync(v1.IPv6Protocol); len(got.Nodes) > 0 || !got.Self.IsValid() {
 		t.Errorf("IPv6: this node is %s, the others are %s; want none without an IPv6 address", got.Self, got.Nodes)
 	}
 }
@@ -138,8 +140,8 @@ func TestSteerer_AsksTheKernelWithoutTheLock(t *testing.T) {
 	s.config.Kernel.Transport = steering.Direct
 	third := newNode("node-c", "192.0.2.4", v1.ConditionTrue)
 	s.state.SetNode(third)
-	s.setNode(third)
-	s.apply(s.announce("node-b", 1))
+	s.SetNode(third)
+	s.Apply(s.announce("node-b", 1))
 	free := func() {
 		if !s.mu.TryLock() {
 			t.Fatal("the kernel is asked with the lock held")
@@ -150,13 +152,13 @@ func TestSteerer_AsksTheKernelWithoutTheLock(t *testing.T) {
 	s.adjacent = func(_, next netip.Addr) error {
 		free()
 		if next == netip.MustParseAddr("192.0.2.3") {
-			s.apply(s.announce("node-c", 2))
+			s.Apply(s.announce("node-c", 2))
 			return nil
 		}
 		return errors.New("it is behind a router")
 	}
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Prohibit}})
-	if a := s.addresses(v1.IPv4Protocol)[0]; a.Holder != "node-c" || a.State != string(holders.Lost) {
+	if a := s.Addresses(v1.IPv4Protocol)[0]; a.Holder != "node-c" || a.State != string(holders.Lost) {
 		t.Errorf("got %+v, want it lost with node-c", a)
 	}
 }
@@ -164,21 +166,21 @@ func TestSteerer_AsksTheKernelWithoutTheLock(t *testing.T) {
 // TestSteerer_AQuestionChangesNothing: a new egress IP is not noted, nobody is told, and no sync comes at another time.
 func TestSteerer_AQuestionChangesNothing(t *testing.T) {
 	s := newSteered(t, holders.Required)
-	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 	wakeAt := s.wakeAt
-	s.steering(v1.IPv4Protocol)
+	s.Steering(v1.IPv4Protocol)
 	if len(s.coming) > 0 || s.claims != nil || !s.wakeAt.Equal(wakeAt) {
 		t.Errorf("a question notes %v and %v, and has a sync at %s instead of %s", s.coming, s.claims, s.wakeAt, wakeAt)
 	}
-	s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
+	s.Synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
 	told := s.node.Said()
 	if s.node.Apply(holders.OwnAddresses{}, time.Now()); told.Revision == 0 || len(told.Addresses) != 1 {
 		t.Fatalf("others were told %+v, want that the egress IP is here", told)
 	}
-	if s.steering(v1.IPv4Protocol); s.node.Said().Revision != told.Revision {
+	if s.Steering(v1.IPv4Protocol); s.node.Said().Revision != told.Revision {
 		t.Errorf("a question tells others %+v", s.node.Said())
 	}
-	if s.sync(v1.IPv4Protocol); s.node.Said().Revision == told.Revision || len(s.coming) == 0 {
+	if s.Sync(v1.IPv4Protocol); s.node.Said().Revision == told.Revision || len(s.coming) == 0 {
 		t.Errorf("a sync tells others %+v, and notes %v", s.node.Said(), s.coming)
 	}
 }
@@ -195,10 +197,10 @@ func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {
 		go s.publisher.Run(ctx)
 		self := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
 		self.UID = "uid-1"
-		s.setNode(self)
+		s.SetNode(self)
 		chosen := plan.NodeChoices{"shop/web": {netip.MustParseAddr("10.128.0.5"): egressIP}}
 		s.state.SetChoices("node-a", chosen)
-		s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+		s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 		lease := func() *coordinationv1.Lease {
 			synctest.Wait()
 			lease, err := client.CoordinationV1().Leases("origin-node").Get(ctx, "node-a", metav1.GetOptions{})
@@ -210,7 +212,7 @@ func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {
 		if written := lease(); written != nil && written.Name != "" {
 			t.Errorf("before a sync the Lease says %v", written.Annotations)
 		}
-		s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
+		s.Synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
 		written := lease()
 		told, err := holders.Choosing(written)
 		if text := written.Annotations[holders.Annotation]; !strings.Contains(text, egressIP.String()) || err != nil || !maps.EqualFunc(told, chosen, maps.Equal) {
@@ -219,8 +221,8 @@ func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {
 		if owners := written.OwnerReferences; len(owners) != 1 || owners[0].UID != "uid-1" {
 			t.Errorf("the Lease belongs to %v", owners)
 		}
-		s.apply(holders.OwnAddresses{})
-		s.sync(v1.IPv4Protocol)
+		s.Apply(holders.OwnAddresses{})
+		s.Sync(v1.IPv4Protocol)
 		if text := lease().Annotations[holders.Annotation]; text != "{}" {
 			t.Errorf("the Lease says %s when the address is gone", text)
 		}
@@ -236,8 +238,8 @@ func TestSteerer_NotesTheNewestObjects(t *testing.T) {
 	s.state.DeleteService(&v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}})
 	s.note(s.state.Snapshot(), v1.IPv4Protocol)
 	s.note(older, v1.IPv4Protocol)
-	if len(older.EgressIPs[v1.IPv4Protocol]) == 0 || len(s.claims) > 0 || s.primaries(v1.IPv4Protocol)["node-b"].IsValid() {
-		t.Errorf("claims %v of before %v, nodes %v", s.claims, older.EgressIPs, s.primaries(v1.IPv4Protocol))
+	if len(older.EgressIPs[v1.IPv4Protocol]) == 0 || len(s.claims) > 0 || s.Primaries(v1.IPv4Protocol)["node-b"].IsValid() {
+		t.Errorf("claims %v of before %v, nodes %v", s.claims, older.EgressIPs, s.Primaries(v1.IPv4Protocol))
 	}
 	s = newSteered(t, holders.Auto)
 
@@ -253,27 +255,27 @@ func TestSteerer_NotesTheNewestObjects(t *testing.T) {
 // TestSteerer_WithoutMetalLB: where MetalLB is not followed, this node's addresses are those on its interfaces alone.
 func TestSteerer_WithoutMetalLB(t *testing.T) {
 	s := newSteered(t, holders.Auto)
-	s.setOnInterfaces(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
-	if _, has := s.node.Own()[egressIP]; !has || !s.hereNow()[egressIP] {
-		t.Errorf("the node has %v, want %s", s.hereNow(), egressIP)
+	s.SetOnInterfaces(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	if _, has := s.node.Own()[egressIP]; !has || !s.Here()[egressIP] {
+		t.Errorf("the node has %v, want %s", s.Here(), egressIP)
 	}
 }
 
 // TestSteerer_AddressesInOrder: of what two tell at once of this node's addresses, the last that the directory was told counts for all.
 func TestSteerer_AddressesInOrder(t *testing.T) {
 	s := newSteered(t, holders.Auto)
-	s.changed, s.wake = func() {}, func() {}
+	s.config.Changed, s.config.Wake = func() {}, func() {}
 	var both sync.WaitGroup
 	for range 100 {
 		for n := range 20 {
 			addresses := []netip.Addr{egressIP}[n%2:]
-			both.Go(func() { s.setOnInterfaces(holders.OwnAddresses{Addresses: addresses}) })
-			both.Go(func() { s.setAnnounced(addresses, nil) })
+			both.Go(func() { s.SetOnInterfaces(holders.OwnAddresses{Addresses: addresses}) })
+			both.Go(func() { s.SetAnnounced(addresses, nil) })
 		}
 		both.Wait()
 		_, has := s.node.Own()[egressIP]
-		if last := slices.Contains(s.own.event().Addresses, egressIP); has != last || s.hereNow()[egressIP] != last || s.plansFor()[egressIP] != last {
-			t.Fatalf("it was told %v last, the directory says %v, the node %v, the plan %v", last, has, s.hereNow()[egressIP], s.plansFor()[egressIP])
+		if last := slices.Contains(OwnAddresses(s.own.onInterfaces, s.own.announced).Addresses, egressIP); has != last || s.Here()[egressIP] != last || s.plansFor()[egressIP] != last {
+			t.Fatalf("it was told %v last, the directory says %v, the node %v, the plan %v", last, has, s.Here()[egressIP], s.plansFor()[egressIP])
 		}
 	}
 }
@@ -285,7 +287,7 @@ func TestSteerer_HardwareOfNodesAlone(t *testing.T) {
 	s.config.Kernel.Transport = steering.Direct
 	s.find = func(_, _ netip.Addr) error { return nil }
 	asked := func() bool {
-		s.sync(v1.IPv4Protocol)
+		s.Sync(v1.IPv4Protocol)
 		select {
 		case <-s.ask:
 			return true
@@ -328,7 +330,7 @@ func TestSteerer_UnclaimedAddresses(t *testing.T) {
 	other := netip.MustParseAddr("203.0.113.99")
 	s.expect(map[netip.Addr]kernel.Way{})
 	syncs := s.syncs
-	s.apply(holders.Announced{Node: "node-b", Source: holders.Announcement, Statement: holders.Statement{Addresses: map[netip.Addr]uint64{other: 3}, Revision: 1}})
+	s.Apply(holders.Announced{Node: "node-b", Source: holders.Announcement, Statement: holders.Statement{Addresses: map[netip.Addr]uint64{other: 3}, Revision: 1}})
 	if h := s.node.Holder(other, time.Now()); h.State != holders.Unclaimed || s.syncs != syncs {
 		t.Errorf("what nobody claims is %+v, and leads to %d syncs", h, s.syncs-syncs)
 	}
@@ -347,30 +349,30 @@ func TestSteerer_UnclaimedAddresses(t *testing.T) {
 func TestSteerer_Ways(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.expect(map[netip.Addr]kernel.Way{})
-	got, _ := s.sync(v1.IPv4Protocol)
+	got, _ := s.Sync(v1.IPv4Protocol)
 	if got.Self != netip.MustParseAddr("192.0.2.2") || !slices.Equal(got.Nodes, []netip.Addr{netip.MustParseAddr("192.0.2.3")}) {
 		t.Errorf("this node is %s, the others are %s", got.Self, got.Nodes)
 	}
 	syncs := s.syncs
-	s.apply(s.announce("node-b", 1))
+	s.Apply(s.announce("node-b", 1))
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
 	if s.syncs != syncs+1 {
 		t.Errorf("%d syncs were asked for, want one", s.syncs-syncs)
 	}
-	s.apply(s.announce("node-b", 0))
+	s.Apply(s.announce("node-b", 0))
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Blackhole}})
-	if _, wake := s.sync(v1.IPv4Protocol); wake.IsZero() {
+	if _, wake := s.Sync(v1.IPv4Protocol); wake.IsZero() {
 		t.Error("nothing wakes the loop when the address becomes nobody's")
 	}
-	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2"), egressIP}})
+	s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2"), egressIP}})
 	s.expect(map[netip.Addr]kernel.Way{})
 	if !s.plansFor()[egressIP] {
 		t.Error("pods elsewhere that need the address are not planned")
 	}
 }
 
-// TestSteeringFor_Leases: a dry run knows from Leases, Nodes and its own addresses what a node would learn.
-func TestSteeringFor_Leases(t *testing.T) {
+// TestFor_Leases: a dry run knows from Leases, Nodes and its own addresses what a node would learn.
+func TestFor_Leases(t *testing.T) {
 	node := func(name, ip string) *v1.Node {
 		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
@@ -387,25 +389,25 @@ func TestSteeringFor_Leases(t *testing.T) {
 			Namespace: "origin-node", Name: "node-b", Annotations: map[string]string{holders.Annotation: `{"203.0.113.10": {"epoch": 3}}`},
 		}}},
 	}
-	config := Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}}
-	got, err := SteeringFor(v1.IPv4Protocol, config, objects)
+	config := cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}
+	got, err := For(v1.IPv4Protocol, config, steering.Config{}, 0, objects)
 	want := map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}}
 	if !maps.Equal(got.Ways, want) || got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) != 1 || err != nil {
 		t.Errorf("got %+v, %v; want the ways %v", got, err, want)
 	}
 	objects.Held = map[netip.Addr]bool{egressIP: true}
-	if got, _ := SteeringFor(v1.IPv4Protocol, config, objects); len(got.Ways) > 0 {
+	if got, _ := For(v1.IPv4Protocol, config, steering.Config{}, 0, objects); len(got.Ways) > 0 {
 		t.Errorf("an address of this node has the way %v", got.Ways)
 	}
 	objects.Leases[0].Annotations[holders.Annotation] = "nonsense"
-	if _, err := SteeringFor(v1.IPv4Protocol, config, objects); err == nil || !strings.Contains(err.Error(), "origin-node/node-b") {
+	if _, err := For(v1.IPv4Protocol, config, steering.Config{}, 0, objects); err == nil || !strings.Contains(err.Error(), "origin-node/node-b") {
 		t.Errorf("a Lease that cannot be read: %v", err)
 	}
 }
 
-// TestSteeringFor_WhoSends: a dry run of the node that has an egress IP, or may get it as a node of the pool, knows on which
+// TestFor_WhoSends: a dry run of the node that has an egress IP, or may get it as a node of the pool, knows on which
 // nodes the pods run, and without a tunnel the nodes' hardware addresses.
-func TestSteeringFor_WhoSends(t *testing.T) {
+func TestFor_WhoSends(t *testing.T) {
 	here := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
 	here.Labels = map[string]string{"pool": "yes"}
 	slice := clustertest.NewSlice("web-1", "web", "10.128.1.11")
@@ -418,12 +420,12 @@ func TestSteeringFor_WhoSends(t *testing.T) {
 		Held:     map[netip.Addr]bool{egressIP: true},
 		Hardware: map[netip.Addr]kernel.HardwareAddr{far: at, netip.MustParseAddr("192.0.2.99"): {2}},
 	}
-	config := nodeConfig
-	config.NodeName, config.Scope = "node-a", placement.Node
-	config.Steering.Mode, config.Ways = holders.Auto, Ways{Kernel: steering.Config{Transport: steering.Direct}}
+	config := cluster.Config{NodeName: "node-a", Scope: placement.Node, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("fd01::/48")}}
+	config.Steering.Mode = holders.Auto
+	kernelConfig := steering.Config{Transport: steering.Direct}
 	expect := func(how string, has bool) {
 		t.Helper()
-		got, err := SteeringFor(v1.IPv4Protocol, config, objects)
+		got, err := For(v1.IPv4Protocol, config, kernelConfig, 0, objects)
 		if home := got.Homes[netip.MustParseAddr("10.128.1.11")]; (home == far) != has || got.Held[egressIP] != has || err != nil {
 			t.Errorf("%s: got %+v, %v; want the pod's node: %v", how, got, err, has)
 		}
@@ -436,14 +438,14 @@ func TestSteeringFor_WhoSends(t *testing.T) {
 	expect("not held", false)
 	config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	expect("in the pool", true)
-	if p, err := cluster.PlanFor(v1.IPv4Protocol, config.Config, objects); len(p.Bindings) != 1 || err != nil {
+	if p, err := cluster.PlanFor(v1.IPv4Protocol, config, objects); len(p.Bindings) != 1 || err != nil {
 		t.Errorf("in the pool: the plan has %v, %v; want the pod's binding", p.Bindings, err)
 	}
 	here.Labels = nil
 	expect("not in the pool", false)
 	for scope, want := range map[placement.Scope]bool{placement.Node: false, placement.Cluster: true} {
 		config.Scope = scope
-		if got, err := SteeringFor(v1.IPv4Protocol, config, objects); got.Roaming != want || err != nil {
+		if got, err := For(v1.IPv4Protocol, config, kernelConfig, 0, objects); got.Roaming != want || err != nil {
 			t.Errorf("scope %s: pods roam: %v, %v, want %v", scope, got.Roaming, err, want)
 		}
 	}
@@ -459,30 +461,30 @@ func TestSteerer_RequiredMode(t *testing.T) {
 		s.expect(silent)
 		time.Sleep(arrival / 2)
 		s.expect(silent)
-		if _, wake := s.sync(v1.IPv4Protocol); !wake.Equal(began.Add(arrival)) {
+		if _, wake := s.Sync(v1.IPv4Protocol); !wake.Equal(began.Add(arrival)) {
 			t.Errorf("the next sync is at %s, want %s after the start", wake, arrival)
 		}
 		time.Sleep(arrival / 2)
 		s.expect(refused)
-		if _, wake := s.sync(v1.IPv4Protocol); !wake.IsZero() {
+		if _, wake := s.Sync(v1.IPv4Protocol); !wake.IsZero() {
 			t.Errorf("the next sync is at %s, want none", wake)
 		}
-		s.apply(s.announce("node-b", 1))
+		s.Apply(s.announce("node-b", 1))
 		s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
-		s.apply(s.announce("node-b", 0))
+		s.Apply(s.announce("node-b", 0))
 		s.expect(silent)
 		time.Sleep(2 * arrival)
 		s.expect(refused)
 	})
 }
 
-func TestSteerer_OffSteersNothing(t *testing.T) {
-	e := &Extension{config: Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Off}}}}
-	s := newSteerer(e, holders.Leases{}, v1.IPv4Protocol)
-	s.setNode(&v1.Node{})
-	s.deleteNode("node-b")
-	if got, wake := s.sync(v1.IPv4Protocol); s != nil || !got.Equal(kernel.Steering{}) || !wake.IsZero() || s.troubles() != nil {
-		t.Errorf("got %v, %v, %v", s, got, wake)
+// TestSteerer_NilSteersNothing: there is none where steering is off.
+func TestSteerer_NilSteersNothing(t *testing.T) {
+	var s *Steerer
+	s.SetNode(&v1.Node{})
+	s.DeleteNode("node-b")
+	if got, wake := s.Sync(v1.IPv4Protocol); !got.Equal(kernel.Steering{}) || !wake.IsZero() || s.Troubles() != nil {
+		t.Errorf("got %v, %v", got, wake)
 	}
 }
 
@@ -490,7 +492,7 @@ func TestSteerer_OffSteersNothing(t *testing.T) {
 func TestSteerer_WithoutLeases(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	known := s.known
-	s.apply(holders.Hearing{Now: false})
+	s.Apply(holders.Hearing{Now: false})
 	if s.known != known+1 {
 		t.Error("the rules still wait for the Leases")
 	}
@@ -499,17 +501,17 @@ func TestSteerer_WithoutLeases(t *testing.T) {
 // TestSteerer_WakesInTime: a sync comes when the holder becomes silent, and not with the next regular one.
 func TestSteerer_WakesInTime(t *testing.T) {
 	s := newSteered(t, holders.Auto)
-	s.apply(s.announce("node-b", 1))
-	if _, wake := s.sync(v1.IPv4Protocol); !wake.IsZero() {
+	s.Apply(s.announce("node-b", 1))
+	if _, wake := s.Sync(v1.IPv4Protocol); !wake.IsZero() {
 		t.Errorf("all is well, and the next sync is at %s", wake)
 	}
 	for _, wakes := range []int{1, 1} { // it knows already
-		s.setNode(newNode("node-b", "192.0.2.3", v1.ConditionFalse))
+		s.SetNode(newNode("node-b", "192.0.2.3", v1.ConditionFalse))
 		if s.wakes != wakes {
 			t.Errorf("woken %d times, want %d", s.wakes, wakes)
 		}
 	}
-	if _, wake := s.sync(v1.IPv4Protocol); time.Until(wake) > 40*time.Second || time.Until(wake) < 30*time.Second {
+	if _, wake := s.Sync(v1.IPv4Protocol); time.Until(wake) > 40*time.Second || time.Until(wake) < 30*time.Second {
 		t.Errorf("the next sync is in %s, want that in which it is silent", time.Until(wake))
 	}
 }
@@ -519,25 +521,25 @@ func TestSteerer_WakesInTime(t *testing.T) {
 func TestSteerer_TellsAtOnce(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	own := func(list ...netip.Addr) holders.Event { return holders.OwnAddresses{Addresses: list} }
-	s.apply(own(egressIP))
+	s.Apply(own(egressIP))
 	if s.node.Said().Revision != 0 {
 		t.Errorf("told %v before all objects were known", s.node.Said())
 	}
-	s.sync(v1.IPv4Protocol)
-	s.synced(v1.IPv4Protocol, cluster.Families)
+	s.Sync(v1.IPv4Protocol)
+	s.Synced(v1.IPv4Protocol, cluster.Families)
 	if s.node.Said().Revision != 0 {
 		t.Errorf("told %v before the IPv6 rules were there", s.node.Said())
 	}
-	s.synced(v1.IPv6Protocol, cluster.Families)
+	s.Synced(v1.IPv6Protocol, cluster.Families)
 	for i, want := range []map[netip.Addr]uint64{{egressIP: 1}, {}, {egressIP: 2}} {
 		if i > 0 {
-			s.apply(own(slices.Collect(maps.Keys(want))...))
+			s.Apply(own(slices.Collect(maps.Keys(want))...))
 		}
 		if got := s.node.Said(); !maps.Equal(got.Addresses, want) || got.Revision != uint64(i+1) {
 			t.Errorf("told %v, want %v, revision %d", got, want, i+1)
 		}
 	}
-	s.sync(v1.IPv6Protocol)
+	s.Sync(v1.IPv6Protocol)
 	if s.node.Said().Revision != 3 {
 		t.Errorf("the same is told as revision %d", s.node.Said().Revision)
 	}
@@ -546,8 +548,8 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 // TestSteerer_RevisionGoesOn over a restart, from what the Lease has.
 func TestSteerer_RevisionGoesOn(t *testing.T) {
 	s := newSteered(t, holders.Auto)
-	s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: 7}, Source: holders.Lease})
-	s.synced(v1.IPv4Protocol, cluster.Families[:1])
+	s.Apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: 7}, Source: holders.Lease})
+	s.Synced(v1.IPv4Protocol, cluster.Families[:1])
 	if s.node.Said().Revision != 8 {
 		t.Errorf("revision %d, want 8", s.node.Said().Revision)
 	}
@@ -560,12 +562,12 @@ func TestSteerer_PoisonedRevision(t *testing.T) {
 	for _, when := range []string{"at the start", "later"} {
 		s := newSteered(t, holders.Auto)
 		if when == "later" {
-			s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
+			s.Synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
 		}
 		before := s.node.Said().Revision
-		s.apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: most}, Source: holders.Lease, Renewed: time.Unix(1, 0)})
-		s.synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
-		s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+		s.Apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: most}, Source: holders.Lease, Renewed: time.Unix(1, 0)})
+		s.Synced(v1.IPv4Protocol, []v1.IPFamily{v1.IPv4Protocol})
+		s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 		if got := s.node.Said(); got.Revision != before+1 && got.Revision != before+2 || got.Addresses[egressIP] == 0 {
 			t.Errorf("poisoned %s: it says %v as revision %d after %d", when, got.Addresses, got.Revision, before)
 		}
@@ -575,8 +577,8 @@ func TestSteerer_PoisonedRevision(t *testing.T) {
 func TestSteerer_TroublesThatLast(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	web := plan.Service{Namespace: "shop", Name: "web"}
-	s.apply(s.announce("node-b", 1))
-	if got := s.troubles(); len(got) != 0 {
+	s.Apply(s.announce("node-b", 1))
+	if got := s.Troubles(); len(got) != 0 {
 		t.Errorf("all is well: %v", got)
 	}
 	own := holders.OwnAddresses{Addresses: []netip.Addr{egressIP}}
@@ -593,7 +595,7 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 		again.Renewed = again.Renewed.Add(10 * time.Second)
 		s.node.Apply(again, again.Renewed.Add(long.Sub(time.Unix(1, 0))))
 	}
-	got := s.troubles()[web]
+	got := s.Troubles()[web]
 	if len(got) != 1 || got[0].Reason != addressOnSeveral || !strings.Contains(got[0].Note, "203.0.113.10 is on several nodes at the same time: node-a, node-b") {
 		t.Errorf("two nodes have it for a minute: %v", got)
 	}
@@ -618,7 +620,7 @@ func TestSteerer_Homes(t *testing.T) {
 	expect := func(want map[string]string) {
 		t.Helper()
 		s.state.Update(v1.IPv4Protocol)
-		steering, _ := s.sync(v1.IPv4Protocol)
+		steering, _ := s.Sync(v1.IPv4Protocol)
 		got := map[string]string{}
 		for pod, node := range steering.Homes {
 			got[pod.String()] = node.String()
@@ -628,7 +630,7 @@ func TestSteerer_Homes(t *testing.T) {
 		}
 	}
 	own := []netip.Addr{egressIP}
-	s.apply(holders.OwnAddresses{Addresses: own})
+	s.Apply(holders.OwnAddresses{Addresses: own})
 	set("a", "10.128.0.11", "node-a")
 	set("b", "10.128.1.11", "node-b")
 	set("c", "10.128.2.11", "")
@@ -640,11 +642,11 @@ func TestSteerer_Homes(t *testing.T) {
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
 	moved := newNode("node-d", "192.0.2.5", v1.ConditionTrue)
 	s.state.SetNode(moved)
-	s.setNode(moved)
+	s.SetNode(moved)
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
-	s.apply(holders.OwnAddresses{})
+	s.Apply(holders.OwnAddresses{})
 	expect(map[string]string{})
-	s.apply(holders.OwnAddresses{Addresses: own})
+	s.Apply(holders.OwnAddresses{Addresses: own})
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
 }
 
@@ -655,7 +657,7 @@ func BenchmarkSteerer_Steering(b *testing.B) {
 	for i := range 5_000 {
 		s.state.SetNode(newNode(fmt.Sprint("node-", i), fmt.Sprintf("100.64.%d.%d", i>>8, i&255), v1.ConditionTrue))
 	}
-	s.apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
+	s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 	for slice := range 100 {
 		object := clustertest.NewSlice(fmt.Sprintf("web-%d", slice), "web")
 		object.Namespace = "shop"
@@ -668,7 +670,7 @@ func BenchmarkSteerer_Steering(b *testing.B) {
 	}
 	s.state.Update(v1.IPv4Protocol)
 	for b.Loop() {
-		if got, _ := s.sync(v1.IPv4Protocol); len(got.Homes) != 10_000 {
+		if got, _ := s.Sync(v1.IPv4Protocol); len(got.Homes) != 10_000 {
 			b.Fatalf("%d homes", len(got.Homes))
 		}
 	}
@@ -677,7 +679,7 @@ func BenchmarkSteerer_Steering(b *testing.B) {
 // TestSteerer_AddressJudgedLater: a node's address stops to count when it is known where pods are, and its egress IPs are lost.
 func TestSteerer_AddressJudgedLater(t *testing.T) {
 	s := newSteered(t, holders.Auto)
-	s.apply(s.announce("node-b", 1))
+	s.Apply(s.announce("node-b", 1))
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
 	s.state.SetServiceCIDRs([]string{"192.0.2.3/32"})
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Blackhole}})
@@ -685,8 +687,8 @@ func TestSteerer_AddressJudgedLater(t *testing.T) {
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
 	own := newNode("node-b", "192.0.2.2", v1.ConditionTrue) // this node's
 	s.state.SetNode(own)
-	s.setNode(own)
-	if got, _ := s.sync(v1.IPv4Protocol); got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) > 0 {
+	s.SetNode(own)
+	if got, _ := s.Sync(v1.IPv4Protocol); got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) > 0 {
 		t.Errorf("this node is %s, the others are %s; want none that has this node's address", got.Self, got.Nodes)
 	}
 }

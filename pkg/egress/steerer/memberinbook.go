@@ -1,4 +1,4 @@
-package egress
+package steerer
 
 import (
 	"maps"
@@ -11,10 +11,10 @@ import (
 )
 
 // memberInBook is this node's part in the pool, which decides with the steerer's book and lock.
-type memberInBook struct{ *steerer }
+type memberInBook struct{ *Steerer }
 
-// join has the node take part in the pool, and returns what decides that part. handover: it hands addresses over.
-func (s *steerer) join(handover bool) memberInBook {
+// Join has the node take part in the pool, and returns what decides that part. handover: it hands addresses over.
+func (s *Steerer) Join(handover bool) pool.Decider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.node.Join(pool.NewRun(), handover)
@@ -35,11 +35,11 @@ func (p memberInBook) Next(event pool.Event, now time.Time) []pool.Action {
 	p.mu.Unlock()
 	if changed {
 		p.tell(said)
-		p.changed()
+		p.config.Changed()
 	}
 	switch event.(type) {
 	case pool.Wanted, pool.Pool:
-		go p.planAgain() // other addresses may come; what is decided does not wait for that
+		go p.PlanAgain() // other addresses may come; what is decided does not wait for that
 	}
 	return actions
 }
@@ -62,15 +62,15 @@ func (p memberInBook) Status() pool.Status {
 	return p.node.Member().Status()
 }
 
-// planAgain asks for a sync if this node has, or may get, other addresses than before.
-func (s *steerer) planAgain() {
+// PlanAgain asks for a sync if this node has, or may get, other addresses than before.
+func (s *Steerer) PlanAgain() {
 	if s.setHeld() {
-		s.changed()
+		s.config.Changed()
 	}
 }
 
 // assign has these addresses be those that the pool may put here. Nobody does what follows: it is for who asks once.
-func (s *steerer) assign(addresses map[netip.Addr]bool, now time.Time) {
+func (s *Steerer) assign(addresses map[netip.Addr]bool, now time.Time) {
 	s.node.Join(0, false)
 	s.node.Next(pool.Pool{Nodes: []string{s.node.NodeName()}}, now)
 	s.node.Next(pool.Wanted{Addresses: slices.Collect(maps.Keys(addresses))}, now)

@@ -1,10 +1,13 @@
-package egress
+package poolnode
 
 import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/openshift/origin-node/pkg/egress/tell"
 )
+
+// Descs are those of the metrics that [Node.Collect] tells.
+var Descs = []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc}
 
 var (
 	poolMembersDesc = tell.Metrics.GaugeDesc("pool_members",
@@ -15,10 +18,15 @@ var (
 		"Egress IPs that the pool is to hold and that no live node of it has, as far as this node knows.")
 	poolMovesDesc = tell.Metrics.CounterDesc("pool_moves_total",
 		"Egress IPs that this node took or released, by reason.", "reason")
+	takeTime = tell.Metrics.Histogram("pool_take_duration_seconds",
+		"Time from when this node knew that an egress IP has to move until it had announced it.", []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60})
 )
 
-// collect tells how the pool stands.
-func (p *poolNode) collect(gauge, counter func(desc *metrics.Desc, value float64, labels ...string)) {
+// ZeroMetrics has the series whose first increase counts.
+func ZeroMetrics() { takeTime.WithLabelValues() }
+
+// Collect tells how the pool stands.
+func (p *Node) Collect(gauge, counter func(desc *metrics.Desc, value float64, labels ...string)) {
 	if wanted := p.empty(); wanted != nil {
 		gauge(poolMembersDesc, 0, "live")
 		gauge(poolMembersDesc, 0, "dead")

@@ -1,4 +1,4 @@
-package egress
+package steerer
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/failure"
 )
 
@@ -25,37 +26,37 @@ const (
 )
 
 // followRivals asks the network for addresses that are here, and that another node has got later, until the context ends.
-func (e *Extension) followRivals() {
+func (s *Steerer) followRivals(ctx context.Context) {
 	elsewhere, failed := rivals{}, failure.Streak{}
 	for ticker := time.NewTicker(askForRivals); ; {
 		select {
-		case <-e.ctx.Done():
+		case <-ctx.Done():
 			ticker.Stop()
 			return
 		case <-ticker.C:
 		}
-		open := e.steerer.outranked()
+		open := s.outranked()
 		if len(open) == 0 && len(elsewhere) == 0 {
 			continue
 		}
-		answered, err := askForAddresses(e.ctx, open)
+		answered, err := askForAddresses(ctx, open)
 		if failed.Turns(err) && err != nil {
-			e.logger.Error(err, "Cannot ask the network for egress IPs that are on several nodes; will retry, further failures are not logged", "addresses", listed(open))
+			s.logger.Error(err, "Cannot ask the network for egress IPs that are on several nodes; will retry, further failures are not logged", "addresses", tell.Listed(open))
 		}
 		if !elsewhere.note(open, answered, err == nil) {
 			continue
 		}
-		e.steerer.apply(holders.Elsewhere{Addresses: elsewhere.addresses()})
+		s.Apply(holders.Elsewhere{Addresses: elsewhere.addresses()})
 		if len(elsewhere) > 0 {
-			e.logger.Info("Egress IPs are on this node, but another node has got them later and answers for them, so this node's pods leave from there", "addresses", listed(elsewhere.addresses()))
+			s.logger.Info("Egress IPs are on this node, but another node has got them later and answers for them, so this node's pods leave from there", "addresses", tell.Listed(elsewhere.addresses()))
 		} else {
-			e.logger.Info("No egress IP on this node is on another one, too")
+			s.logger.Info("No egress IP on this node is on another one, too")
 		}
 	}
 }
 
 // outranked returns the addresses on this node's interfaces that another node has got later, but for those that the pool sees to.
-func (s *steerer) outranked() []netip.Addr {
+func (s *Steerer) outranked() []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.DeleteFunc(s.node.Outranked(time.Now()), func(ip netip.Addr) bool {
@@ -89,7 +90,7 @@ func (r rivals) note(open []netip.Addr, answered map[netip.Addr]bool, asked bool
 	return changed
 }
 
-// addresses are sorted.
+// Addresses are sorted.
 func (r rivals) addresses() []netip.Addr {
 	addresses := make([]netip.Addr, 0, len(r))
 	for ip := range r {

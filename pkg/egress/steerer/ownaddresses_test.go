@@ -1,4 +1,4 @@
-package egress
+package steerer
 
 import (
 	"net/netip"
@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
-	"github.com/openshift/origin-node/pkg/egress/node"
 )
 
 // TestOwnAddresses_AnnouncesWhatOthersPutHere: egress IPs that come, neither those of the start nor what is none, nor what the pool puts here.
 func TestOwnAddresses_AnnouncesWhatOthersPutHere(t *testing.T) {
 	own, egressIP, pooled := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
 	var announced []netip.Addr
-	s := &steerer{announce: func(addresses []netip.Addr) { announced = append(announced, addresses...) }}
-	s.claims, s.node = []netip.Addr{egressIP, pooled}, node.New(holders.Config{NodeName: "node-a"})
+	s := newSteered(t, holders.Auto)
+	s.Steerer.announce = func(addresses []netip.Addr) { announced = append(announced, addresses...) }
+	s.claims = []netip.Addr{egressIP, pooled}
 	s.assign(map[netip.Addr]bool{pooled: true}, time.Now())
 	for _, step := range []struct{ here, want []netip.Addr }{
 		{[]netip.Addr{own, egressIP}, nil},
@@ -24,9 +24,19 @@ func TestOwnAddresses_AnnouncesWhatOthersPutHere(t *testing.T) {
 		{[]netip.Addr{own, egressIP, pooled}, nil},
 	} {
 		announced = nil
-		s.setOnInterfaces(holders.OwnAddresses{Addresses: step.here})
+		s.SetOnInterfaces(holders.OwnAddresses{Addresses: step.here})
 		if !slices.Equal(announced, step.want) {
 			t.Errorf("with %s here now, %s were announced, want %s", step.here, announced, step.want)
 		}
+	}
+}
+
+// TestOwnAddresses_OnceEach: what is on an interface is not told twice, and does not yield.
+func TestOwnAddresses_OnceEach(t *testing.T) {
+	a, b, c := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
+	onInterfaces := []netip.Addr{a, b}
+	event := OwnAddresses(onInterfaces, []netip.Addr{b, c})
+	if !slices.Equal(event.Addresses, []netip.Addr{a, b, c}) || !slices.Equal(event.Announced, []netip.Addr{c}) || len(onInterfaces) != 2 {
+		t.Errorf("%+v", event)
 	}
 }

@@ -1,4 +1,4 @@
-package egress
+package steerer
 
 import (
 	"net/netip"

@@ -1,4 +1,4 @@
-package egress
+package poolnode
 
 import (
 	"fmt"
@@ -15,22 +15,22 @@ import (
 const poolLabelUnprotected plan.Reason = "EgressLabelUnprotected"
 
 // warnOfSelector logs that kubelets may have their own Nodes selected.
-func (p *poolNode) warnOfSelector() {
-	if message := p.config.Pool.SelectorMessage(); message != "" {
+func (p *Node) warnOfSelector() {
+	if message := p.state.Config.Pool.SelectorMessage(); message != "" {
 		p.logger.Error(nil, message)
 	}
 }
 
 // labelMessages returns, by their names, what is wrong with the labels of Nodes that are in the pool by the former label alone, and
 // of the first one if that is wrong with the selector of all.
-func (p *poolNode) labelMessages() map[string]string {
+func (p *Node) labelMessages() map[string]string {
 	if p == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	messages := make(map[string]string, len(p.former))
-	if message := p.config.Pool.SelectorMessage(); message != "" && len(p.nodes) > 0 {
+	if message := p.state.Config.Pool.SelectorMessage(); message != "" && len(p.nodes) > 0 {
 		messages[slices.Min(slices.Collect(maps.Keys(p.nodes)))] = message
 	}
 	for name := range p.former {
@@ -40,8 +40,8 @@ func (p *poolNode) labelMessages() map[string]string {
 	return messages
 }
 
-// labelTroubles are those of Nodes in the pool by a label that kubelets may write.
-func (p *poolNode) labelTroubles() map[plan.Service]tell.Trouble {
+// LabelTroubles are those of Nodes in the pool by a label that kubelets may write.
+func (p *Node) LabelTroubles() map[plan.Service]tell.Trouble {
 	troubles := map[plan.Service]tell.Trouble{}
 	for name, message := range p.labelMessages() {
 		troubles[tell.AboutNode(name)] = tell.Trouble{Reason: poolLabelUnprotected, Note: message}
@@ -49,8 +49,8 @@ func (p *poolNode) labelTroubles() map[plan.Service]tell.Trouble {
 	return troubles
 }
 
-// labelWarnings are the same for 'openshift egress verify'.
-func (p *poolNode) labelWarnings() (warnings []string) {
+// LabelWarnings are the same for 'openshift egress verify'.
+func (p *Node) LabelWarnings() (warnings []string) {
 	messages := p.labelMessages()
 	for _, name := range slices.Sorted(maps.Keys(messages)) {
 		warnings = append(warnings, status.Warning+messages[name])

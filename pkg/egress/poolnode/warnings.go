@@ -1,4 +1,4 @@
-package egress
+package poolnode
 
 import (
 	"fmt"
@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
-// later has something logged when the lock, which must be held, is released by [poolNode.unlock]: nobody logs under it.
-func (p *poolNode) later(log func()) { p.unlogged = append(p.unlogged, log) }
+// later has something logged when the lock, which must be held, is released by [Node.unlock]: nobody logs under it.
+func (p *Node) later(log func()) { p.unlogged = append(p.unlogged, log) }
 
 // unlock releases the lock, and logs what there is to log.
-func (p *poolNode) unlock() {
+func (p *Node) unlock() {
 	unlogged := p.unlogged
 	p.unlogged = nil
 	p.mu.Unlock()
@@ -27,11 +28,11 @@ func (p *poolNode) unlock() {
 }
 
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
-func (p *poolNode) warn(wanted map[netip.Addr]bool, inside []string, status pool.Status) {
+func (p *Node) warn(wanted map[netip.Addr]bool, inside []string, status pool.Status) {
 	p.warnOf(&p.warned.networks, inside,
 		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
 	var unable []string
-	if p.nodes[p.config.NodeName] && len(status.Members) > 0 {
+	if p.nodes[p.state.Config.NodeName] && len(status.Members) > 0 {
 		unable = cannotHold(status.Members[0].Networks, slices.SortedFunc(maps.Keys(wanted), netip.Addr.Compare))
 	}
 	p.warnOf(&p.warned.unable, unable,
@@ -39,14 +40,14 @@ func (p *poolNode) warn(wanted map[netip.Addr]bool, inside []string, status pool
 }
 
 // warnOfLabels logs which nodes are in the pool by its former label alone, when that changes. The lock must be held.
-func (p *poolNode) warnOfLabels() {
+func (p *Node) warnOfLabels() {
 	p.warnOf(&p.warned.labels, slices.Sorted(maps.Keys(p.former)),
 		"Nodes get egress IPs by the label "+cluster.FormerPoolLabel+", which their kubelets may write; give them the label "+cluster.PoolLabel+" instead", "All nodes of the pool have the label "+cluster.PoolLabel+" now")
 }
 
 // warnOfShared logs which nodes of the pool are not spoken with because another one owns their address, when that changes. The lock
 // must be held.
-func (p *poolNode) warnOfShared(primary map[string]netip.Addr, owners map[netip.Addr]string) {
+func (p *Node) warnOfShared(primary map[string]netip.Addr, owners map[netip.Addr]string) {
 	var shared []string
 	for _, name := range slices.Sorted(maps.Keys(p.nodes)) {
 		if owner := owners[primary[name]]; owner != name && owner != "" {
@@ -58,7 +59,7 @@ func (p *poolNode) warnOfShared(primary map[string]netip.Addr, owners map[netip.
 }
 
 // warnOf logs reasons that differ from those that it has logged.
-func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) {
+func (p *Node) warnOf(before *[]string, now []string, warning, over string) {
 	switch {
 	case slices.Equal(*before, now):
 	case len(now) > 0:
@@ -70,8 +71,8 @@ func (p *poolNode) warnOf(before *[]string, now []string, warning, over string) 
 }
 
 // noteLeft notes which addresses the pool leaves to a load balancer although no node has them.
-func (p *poolNode) noteLeft(now time.Time) {
-	reserved, unclaimed := p.reserved(), map[netip.Addr]time.Time{}
+func (p *Node) noteLeft(now time.Time) {
+	reserved, unclaimed := p.config.Reserved(), map[netip.Addr]time.Time{}
 	p.mu.Lock()
 	for _, of := range p.wanted {
 		for ip := range of.Addresses {
@@ -81,7 +82,7 @@ func (p *poolNode) noteLeft(now time.Time) {
 		}
 	}
 	p.mu.Unlock()
-	maps.DeleteFunc(unclaimed, func(ip netip.Addr, _ time.Time) bool { return !p.steerer.isUnclaimed(ip, now) })
+	maps.DeleteFunc(unclaimed, func(ip netip.Addr, _ time.Time) bool { return p.steerer.Holder(ip).State != holders.Unclaimed })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ip := range unclaimed {
@@ -92,8 +93,8 @@ func (p *poolNode) noteLeft(now time.Time) {
 	p.leftToBalancer = unclaimed
 }
 
-// leftTroubles are those of addresses that are left to a load balancer, which does not announce them. All nodes of the cluster know.
-func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
+// LeftTroubles are those of addresses that are left to a load balancer, which does not announce them. All nodes of the cluster know.
+func (p *Node) LeftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
 	if p == nil {
 		return nil
 	}
@@ -101,7 +102,7 @@ func (p *poolNode) leftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
 	defer p.mu.Unlock()
 	troubles := map[netip.Addr]tell.Trouble{}
 	for ip, since := range p.leftToBalancer {
-		if now.Sub(since) > lasting {
+		if now.Sub(since) > tell.Lasting {
 			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node: the pool leaves it to MetalLB, since an L2Advertisement or a BGPAdvertisement is for it, but no node announces it. Start MetalLB's speakers, or remove the advertisement.", ip)}
 		}
 	}
@@ -122,10 +123,10 @@ func cannotHold(subnets []pool.Network, addresses []netip.Addr) (reasons []strin
 		}
 	}
 	if len(without) > 0 {
-		reasons = append(reasons, "no interface has a subnet with "+listed(without))
+		reasons = append(reasons, "no interface has a subnet with "+tell.Listed(without))
 	}
 	if len(down) > 0 {
-		reasons = append(reasons, "the link is down of the interface for "+listed(down))
+		reasons = append(reasons, "the link is down of the interface for "+tell.Listed(down))
 	}
 	return reasons
 }

@@ -1,0 +1,88 @@
+package poolnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/pool"
+)
+
+// Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
+// remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
+func (p *Node) Drain(now, remember bool) error {
+	runner, _ := p.part()
+	if runner == nil {
+		return p.absence()
+	}
+	if err := p.setDrained(runner, now, remember); err != nil {
+		return err
+	}
+	if now {
+		p.logger.Info("Drain started: this node gives its egress IPs to other nodes, and takes none")
+	} else {
+		p.logger.Info("Drain ended: this node takes egress IPs again")
+	}
+	return nil
+}
+
+// setDrained is Drain, but for the log.
+func (p *Node) setDrained(runner *pool.Runner, now, remember bool) error {
+	p.draining.Lock()
+	defer p.draining.Unlock()
+	file := p.config.DrainFile
+	switch {
+	case now && remember:
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return fmt.Errorf("note that this node is drained: %w", err)
+		}
+	case !now:
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("note that this node is not drained any more: %w", err)
+		}
+	}
+	runner.Tell(pool.Drain{Now: now})
+	return nil
+}
+
+// isDrained tells whether this node is drained until somebody says otherwise.
+func (p *Node) isDrained() bool {
+	_, err := os.Stat(p.config.DrainFile)
+	return err == nil
+}
+
+// GiveAllAway gives this node's addresses to others because the system goes down. It returns when they have them, or ctx ends.
+func (p *Node) GiveAllAway(ctx context.Context) {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	runner, starting := p.part()
+	for ; starting && ctx.Err() == nil; runner, starting = p.part() {
+		<-look.C
+	}
+	if runner == nil {
+		return
+	}
+	p.logger.Info("The system shuts down: this node gives its egress IPs to other nodes")
+	runner.Tell(pool.Drain{Now: true})
+	for ; ctx.Err() == nil; <-look.C {
+		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 && len(p.handingOver()) == 0 {
+			return
+		}
+	}
+	p.logger.Error(nil, "The system goes down before other nodes have all egress IPs of this one; they take them when it is gone")
+}
+
+// GoOn ends GiveAllAway: the system does not go down after all.
+func (p *Node) GoOn() {
+	runner, _ := p.part()
+	if runner == nil {
+		return
+	}
+	p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
+	p.draining.Lock()
+	defer p.draining.Unlock()
+	runner.Tell(pool.Drain{Now: p.isDrained()})
+}

@@ -1,0 +1,420 @@
+package poolnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/egress/steerer"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+	"github.com/openshift/origin-node/pkg/wake"
+)
+
+// Membership is how this node takes part in the pool.
+type Membership struct {
+	// Port is where nodes of the pool speak to each other.
+	Port uint16
+	// DrainFile is there as long as this node is drained; also after a restart, not after a reboot.
+	DrainFile string
+}
+
+// Config is what a [Node] has to know beside the objects, and whom it asks and tells.
+type Config struct {
+	Membership
+	// Running has the goroutines that there are until the context ends.
+	Running *sync.WaitGroup
+	// Event tells something about this node, once.
+	Event func(reason plan.Reason, note string)
+	// Changed asks for a sync, Await waits for one of an IP family that begins after the call.
+	Changed func()
+	Await   func(ctx context.Context, family v1.IPFamily)
+	// Reserved are the addresses that a load balancer has, Keys those of this moment, and NoKey says why there are none.
+	Reserved func() map[netip.Addr]bool
+	Keys     func() holders.Keys
+	NoKey    func() error
+	// Missing are the kinds of objects that are waited for.
+	Missing func() []string
+}
+
+// Node is this node's part in the pool. Its methods may be called by several goroutines; those of a nil one do
+// nothing.
+type Node struct {
+	config Config
+	state  *cluster.State
+	// steerer is that of the node; Start sets it.
+	steerer *steerer.Steerer
+	// adjacent returns why another node cannot be the next hop of packets of this one.
+	adjacent func(self, node netip.Addr) error
+	logger   klog.Logger
+	ctx      context.Context
+
+	// granted wakes the goroutine of run. told is what that has told the runner last.
+	granted wake.Signal
+	told    toldPool
+
+	// draining has those wait that note and tell whether this node is drained.
+	draining sync.Mutex
+	mu       sync.Mutex
+	// nodes are those that are in the pool, former those that are by its former label alone.
+	nodes, former map[string]bool
+	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
+	wanted map[v1.IPFamily]cluster.Grants
+	// stopKeeping ends what keeps the addresses of an earlier process, and waits for that.
+	stopKeeping func()
+	// runner is nil as long as this node has had no part in the pool.
+	runner *pool.Runner
+	// asked counts the syncs that run is to follow. due is since when it could have followed the last of them; zero if it has.
+	asked int
+	due   time.Time
+	// looked: it is known whether an earlier process has left addresses.
+	looked bool
+	// leftToBalancer are the addresses that the pool leaves to a load balancer, and no node has, since when.
+	leftToBalancer map[netip.Addr]time.Time
+	// moves counts the addresses that this node took or released, by why.
+	moves map[pool.Reason]int
+	// handovers is nil where the kernel has not what that takes.
+	handovers handovers
+	// handing are the egress IPs of each handover that is not over, by its number; begun is that of the last one.
+	handing map[int][]netip.Addr
+	begun   int
+	// unlogged is what is logged when the lock is released.
+	unlogged []func()
+	// warned is what the log says of networks of the pool inside the cluster, of addresses that this node cannot
+	// hold, of nodes with the former label, and of those with another one's address.
+	warned struct{ networks, unable, labels, shared []string }
+}
+
+// toldPool is what a runner was told last.
+type toldPool struct {
+	addresses map[string]netip.Addr
+	nodes     []string
+	zones     map[string]string
+	wanted    map[netip.Addr]bool
+	siblings  map[netip.Addr][]netip.Addr
+}
+
+// New returns the part of a node in the pool that its state is configured with.
+func New(ctx context.Context, state *cluster.State, config Config) *Node {
+	p := &Node{
+		config: config, state: state, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {}, adjacent: steering.Adjacent,
+		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
+		handing: map[int][]netip.Addr{}, leftToBalancer: map[netip.Addr]time.Time{}, granted: wake.New(),
+	}
+	for why := range pool.Reasons() {
+		p.moves[why] = 0 // Prometheus takes the first value of a series for no increase
+	}
+	p.warnOfSelector()
+	return p
+}
+
+// Start begins to take part, as soon as all is known that it takes.
+func (p *Node) Start(s *steerer.Steerer) {
+	p.steerer = s
+	p.config.Running.Go(p.run)
+}
+
+// Keep keeps the addresses that an earlier process has put here until it is known who is in the pool: the API server may
+// be away for longer than the kernel keeps them.
+func (p *Node) Keep() {
+	ctx, stop := context.WithCancel(p.ctx)
+	ended := make(chan struct{})
+	p.config.Running.Go(func() {
+		defer close(ended)
+		pool.Keep(ctx, p.state.Config.Pool.Networks, steering.Device)
+	})
+	p.stopKeeping = func() { stop(); <-ended }
+}
+
+// SetNode takes the newest version of a Node, and tells whether another one is in the pool.
+func (p *Node) SetNode(node *v1.Node) (changed bool) {
+	if p == nil {
+		return false
+	}
+	pool := p.state.Config.Pool
+	return p.setInPool(node.Name, pool.Selects(node.Labels), pool.SelectsByFormer(node.Labels))
+}
+
+// DeleteNode forgets a Node, and tells whether it was in the pool.
+func (p *Node) DeleteNode(name string) (changed bool) {
+	return p != nil && p.setInPool(name, false, false)
+}
+
+func (p *Node) setInPool(name string, now, byFormer bool) (changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed = p.nodes[name] != now || p.former[name] != byFormer
+	put(p.nodes, name, now)
+	put(p.former, name, byFormer)
+	return changed
+}
+
+func put(set map[string]bool, name string, in bool) {
+	if in {
+		set[name] = true
+	} else {
+		delete(set, name)
+	}
+}
+
+// Sync takes what the plan of a family grants. All objects must be known. It does not wait for what follows.
+func (p *Node) Sync(family v1.IPFamily) {
+	if p == nil || !p.noteGranted(family) {
+		return
+	}
+	p.noteLeft(time.Now())
+	p.mu.Lock()
+	p.asked++
+	if p.due.IsZero() {
+		p.due = time.Now()
+	}
+	p.mu.Unlock()
+	p.granted.Send()
+}
+
+// run has this node's part in the pool follow what the plans grant, and the Nodes, until its context ends. Nobody else calls turn.
+func (p *Node) run() {
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.granted:
+		}
+		p.turn()
+	}
+}
+
+// turn follows, and notes that this is done unless there was a sync meanwhile.
+func (p *Node) turn() {
+	p.mu.Lock()
+	asked := p.asked
+	p.mu.Unlock()
+	p.follow()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.due = (time.Time{}); p.asked != asked {
+		p.due = time.Now()
+	}
+}
+
+// follow begins this node's part in the pool, if it is time, and tells it what has changed.
+func (p *Node) follow() {
+	if p.mayStart(p.state.Primary(p.state.Config.NodeName, p.steerer.Outer())) {
+		p.start()
+	}
+	runner, _ := p.part()
+	now := p.toTell(runner)
+	if runner == nil {
+		return
+	}
+	if !slices.Equal(now.nodes, p.told.nodes) || !maps.Equal(now.zones, p.told.zones) || !maps.Equal(now.addresses, p.told.addresses) {
+		runner.SetNodes(now.addresses, now.nodes, now.zones)
+	}
+	if p.told.wanted == nil || !maps.Equal(now.wanted, p.told.wanted) || !maps.EqualFunc(now.siblings, p.told.siblings, slices.Equal) {
+		runner.Tell(pool.Wanted{Addresses: slices.Collect(maps.Keys(now.wanted)), Siblings: now.siblings})
+	}
+	p.told = now
+}
+
+// toTell is what the runner, if there is one, is to know. What is wrong with that is logged.
+func (p *Node) toTell(runner *pool.Runner) (now toldPool) {
+	judged, reserved, inside := p.state.JudgedNodes(p.steerer.Outer()), p.config.Reserved(), p.state.Inside(p.state.Config.Pool.Networks)
+	now.nodes = p.selected()
+	now.zones = p.state.ZonesOf(now.nodes)
+	var status pool.Status
+	if runner != nil {
+		status = runner.Status()
+	}
+	p.mu.Lock()
+	defer p.unlock()
+	now.addresses = p.owned(judged)
+	now.wanted, now.siblings = p.allWanted(reserved)
+	if runner != nil {
+		p.warn(now.wanted, inside, status)
+	}
+	return now
+}
+
+// selected are the nodes that are in the pool, sorted.
+func (p *Node) selected() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.nodes))
+}
+
+// noteGranted notes what the plan of a family grants, and tells whether that is known of all families.
+func (p *Node) noteGranted(family v1.IPFamily) (known bool) {
+	p.mu.Lock()
+	revision := p.wanted[family].Revision
+	p.mu.Unlock()
+	granted := p.state.Granted(family, p.state.Config.Pool.Networks, revision)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if granted.Addresses != nil {
+		p.wanted[family] = granted
+	}
+	return len(p.wanted) == len(cluster.Families)
+}
+
+// mayStart tells whether this node's part is to be started now.
+func (p *Node) mayStart(own netip.Addr) bool {
+	hasKey := p.hasKey()
+	p.mu.Lock()
+	defer p.unlock()
+	p.warnOfLabels()
+	return p.runner == nil && hasKey && own.IsValid() && (p.nodes[p.state.Config.NodeName] || !p.looked)
+}
+
+// owned are the addresses at which the pool speaks with nodes, each with one alone: a node says itself which one it has, and is not
+// to silence another one. What nodes share is this one's; or that of the node that has had it since this process took part in the
+// pool; or the oldest node's. The lock must be held, by the goroutine of run.
+func (p *Node) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
+	owners, self := maps.Clone(judged.Oldest), p.state.Config.NodeName
+	for name, ip := range p.told.addresses {
+		if judged.Primary[name] == ip {
+			owners[ip] = name
+		}
+	}
+	if ip, has := judged.Primary[self]; has {
+		owners[ip] = self
+	}
+	owned := make(map[string]netip.Addr, len(owners))
+	for ip, name := range owners {
+		owned[name] = ip
+	}
+	p.warnOfShared(judged.Primary, owners)
+	return owned
+}
+
+// allWanted are the addresses that the pool is to hold: not those that a load balancer announces, which are reserved. Their siblings may be
+// among these. The lock must be held.
+func (p *Node) allWanted(reserved map[netip.Addr]bool) (all map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
+	all, siblings = map[netip.Addr]bool{}, map[netip.Addr][]netip.Addr{}
+	for _, of := range p.wanted {
+		maps.Copy(all, of.Addresses)
+		maps.Copy(siblings, of.Siblings)
+	}
+	maps.DeleteFunc(all, func(ip netip.Addr, _ bool) bool { return reserved[ip] })
+	return all, siblings
+}
+
+// hasKey tells whether there is one. Until then addresses stay where they are: nobody would know who speaks.
+func (p *Node) hasKey() bool { return len(p.config.Keys()) > 0 }
+
+// start begins to take part, unless this node is not in the pool and has no addresses of an earlier process, which have to be handed
+// over. It asks the kernel, so the lock must not be held.
+func (p *Node) start() {
+	left := pool.HasAddresses(p.state.Config.Pool.Networks)
+	p.mu.Lock()
+	p.looked = true
+	if !left && !p.nodes[p.state.Config.NodeName] {
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Unlock()
+	p.stopKeeping()
+	handovers, err := p.startHandovers()
+	if err != nil {
+		p.logger.Info("Connections that begin while an egress IP is handed over may take a second, because this kernel cannot pass packets on to another node; it needs the modules nft_dup_ipv4 and nft_dup_ipv6", "reason", err.Error())
+	}
+	runner := pool.NewRunner(pool.Config{
+		NodeName: p.state.Config.NodeName, Port: p.config.Port, Keys: p.config.Keys,
+		Networks: p.state.Config.Pool.Networks, Ignored: steering.Device,
+		Wake:    p.steerer.MemberWake(),
+		Moved:   p.moved,
+		Changed: func() { p.config.Changed() },
+	}, p.steerer.Join(err == nil))
+	if p.isDrained() {
+		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.DrainFile)
+		runner.Tell(pool.Drain{Now: true})
+	}
+	p.mu.Lock()
+	p.handovers, p.runner = handovers, runner
+	p.mu.Unlock()
+	p.config.Running.Go(func() { runner.Run(p.ctx) })
+}
+
+// DueSince returns since when the part in the pool has not come to something that it has to do; zero if there is nothing.
+func (p *Node) DueSince() time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	p.mu.Lock()
+	runner, due := p.runner, p.due
+	p.mu.Unlock()
+	if runner == nil {
+		return due
+	}
+	return holders.Earlier(due, runner.DueSince())
+}
+
+// part returns this node's part in the pool; nil if it has none, which may be because it is still to start.
+func (p *Node) part() (runner *pool.Runner, starting bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.runner, p.runner == nil && !p.due.IsZero()
+}
+
+// Absent returns why this node does not hear the other nodes of the pool, nor they it; nil if nothing is in the way, or it has no
+// part in the pool.
+func (p *Node) Absent() error {
+	if p == nil {
+		return nil
+	}
+	runner, _ := p.part()
+	if runner == nil {
+		return nil
+	}
+	return runner.Absence()
+}
+
+// status returns how the pool stands; not known if this node has no part in it.
+func (p *Node) status() (status pool.Status, known bool) {
+	if p == nil {
+		return pool.Status{}, false
+	}
+	runner, _ := p.part()
+	if runner == nil {
+		return pool.Status{}, false
+	}
+	return runner.Status(), true
+}
+
+// Status returns how the pool stands, as far as this node knows; an error if it has no part in it.
+func (p *Node) Status() (pool.Status, error) {
+	status, known := p.status()
+	if !known {
+		return pool.Status{}, p.absence()
+	}
+	return status, nil
+}
+
+// absence returns why this node has no part in the pool.
+func (p *Node) absence() error {
+	p.mu.Lock()
+	known, selected, starting := len(p.wanted) == len(cluster.Families), p.nodes[p.state.Config.NodeName], !p.due.IsZero()
+	p.mu.Unlock()
+	switch {
+	case !known:
+		return fmt.Errorf("this node has no part in the pool yet: it waits for objects of the API server (%s)", strings.Join(p.config.Missing(), ", "))
+	case !selected:
+		return fmt.Errorf("this node is not in the pool: its Node does not match %q (proxyArguments.egress-snat-assign-nodes)", p.state.Config.Pool.Nodes)
+	case !p.hasKey():
+		return p.config.NoKey()
+	case starting:
+		return errors.New("this node's part in the pool is starting; try again in a moment")
+	}
+	return fmt.Errorf("this node has no part in the pool: its Node has no InternalIP that counts for %s, in which the nodes reach each other", p.steerer.Outer())
+}

@@ -1,0 +1,110 @@
+package steerer
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+)
+
+// moment is a time, what the objects said shortly before, and which nodes can be the next hop.
+type moment struct {
+	cluster.Snapshot
+	now  time.Time
+	next nextHops
+}
+
+// nextHops are nodes, by their names, as next hops: under this address, or why they cannot be that; empty for those that can.
+type nextHops map[string]nextHop
+
+type nextHop struct {
+	address netip.Addr
+	why     holders.Reason
+}
+
+// lockAsked takes the lock, at a moment at which it is known of all nodes that have an egress IP of a family whether they can be the next
+// hop: the kernel is asked without the lock, and so are the objects.
+func (s *Steerer) lockAsked(family v1.IPFamily) moment {
+	m := moment{next: nextHops{}}
+	for {
+		m.Snapshot = s.state.Snapshot()
+		s.mu.Lock()
+		m.now = time.Now()
+		open := s.unasked(family, m)
+		if len(open) == 0 {
+			return m
+		}
+		s.mu.Unlock()
+		self, nodes := m.Judged[s.config.Outer].Primary[s.state.Config.NodeName], m.Judged[family].Primary
+		for _, name := range open {
+			m.next[name] = nextHop{nodes[name], s.unreachable(family, name, self, nodes[name])}
+		}
+	}
+}
+
+// unasked returns the nodes that have an egress IP and are not in next; none where there is a tunnel. The lock must be held.
+func (s *Steerer) unasked(family v1.IPFamily, m moment) (names []string) {
+	if s.config.Kernel.Transport != steering.Direct {
+		return nil
+	}
+	for _, ip := range m.EgressIPs[family] {
+		h := s.node.Holder(ip, m.now)
+		if _, asked := m.next[h.Node]; h.State == holders.Remote && !asked && !slices.Contains(names, h.Node) {
+			names = append(names, h.Node)
+		}
+	}
+	return names
+}
+
+// holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be
+// the next hop of packets of this node. The lock must be held as [Steerer.lockAsked] takes it.
+func (s *Steerer) holder(m moment) func(netip.Addr) holders.Holding {
+	if s.config.Kernel.Transport != steering.Direct {
+		return func(ip netip.Addr) holders.Holding { return s.node.Holder(ip, m.now) }
+	}
+	return func(ip netip.Addr) holders.Holding {
+		h := s.node.Holder(ip, m.now)
+		if h.State != holders.Remote {
+			return h
+		}
+		hop, asked := m.next[h.Node]
+		if !asked { // of an address that is not claimed any more
+			hop.why = "it is not known yet whether the transport direct reaches the node"
+		}
+		h.Address = hop.address
+		if hop.why != "" {
+			h.State, h.Address, h.Why = holders.Lost, netip.Addr{}, hop.why
+		}
+		return h
+	}
+}
+
+// unreachable returns why a node cannot be the next hop of packets of an IP family; empty if it can. The log says it
+// when that changes. The lock must not be held.
+func (s *Steerer) unreachable(family v1.IPFamily, name string, self, node netip.Addr) (why holders.Reason) {
+	if !node.IsValid() {
+		why = holders.Reason(fmt.Sprintf("the node has no InternalIP that counts for %s, which the transport direct needs", family))
+	} else if err := s.adjacent(self, node); err != nil {
+		why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
+	}
+	key := string(family) + " " + name
+	s.mu.Lock()
+	before := s.told[key]
+	s.told[key] = why
+	s.mu.Unlock()
+	switch {
+	case why != "" && why != before:
+		s.logger.Error(errors.New(string(why)), "Packets for the egress IPs of a node are rejected, because the transport direct cannot send them there; "+
+			"bring these egress IPs to a node of the same network, or set egress-snat-steering-transport to vxlan on all nodes", "node", name, "ipFamily", family)
+	case why == "" && before != "":
+		s.logger.Info("The transport direct reaches the node again", "node", name, "ipFamily", family)
+	}
+	return why
+}
