@@ -117,7 +117,7 @@ func (e Announced) apply(d *Directory) {
 		n.renewed = e.Renewed
 	}
 	before := *n
-	n.heard, n.silent, n.moving = d.now, false, n.moving || d.leasesKnown || e.Source == Announcement
+	n.heard, n.spoke, n.silent, n.moving = d.now, d.now, false, n.moving || d.leasesKnown || e.Source == Announcement
 	if !same || before.silent || before.moving != n.moving {
 		d.state(e.Node, func(*node) { *said = &Statement{maps.Clone(e.Addresses), e.Revision} })
 	}

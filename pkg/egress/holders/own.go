@@ -103,7 +103,7 @@ func (d *Directory) Leased(ip netip.Addr, now time.Time) (epoch uint64, since, h
 		return 0, time.Time{}, time.Time{}
 	}
 	for h := range d.remote(ip, now) {
-		if at := d.nodes[h.Node].heard; h.Epoch >= s.epoch && !at.Before(heard) {
+		if at := d.nodes[h.Node].spoke; h.Epoch >= s.epoch && !at.Before(heard) {
 			epoch, since, heard = s.epoch, s.leased, at
 		}
 	}

@@ -317,34 +317,75 @@ func TestPool_PartitionThatHostsSpan(t *testing.T) {
 	}
 }
 
-// TestPool_GatewaysOnBothSides: each half takes what the other one has, and gives way to the newest Lease for as long as that is renewed. What
-// a node has that dies, the other half takes when its kernel has let go.
+// halves is a pool that has been cut into two halves, each with a gateway, and has its addresses.
+func halves(t *testing.T, nodes int) *simulation {
+	t.Helper()
+	s := newSimulation(t, 7, nodes, 8)
+	s.withLeases()
+	s.gateways, s.reliable = true, true
+	s.run(5 * time.Second)
+	for _, n := range s.nodes[:nodes/2] {
+		n.segment = 1
+	}
+	s.run(3 * time.Second)
+	s.served()
+	return s
+}
+
+// heal has all nodes reach each other again.
+func (s *simulation) heal() {
+	for _, n := range s.nodes {
+		n.segment = 0
+	}
+}
+
+// TestPool_GatewaysOnBothSides: each half takes what the other one has, gives way to the newest Lease, and leaves it there.
 func TestPool_GatewaysOnBothSides(t *testing.T) {
 	for _, nodes := range []int{2, 4} {
-		s := newSimulation(t, 7, nodes, 8)
-		s.withLeases()
-		s.gateways, s.reliable = true, true
-		s.run(5 * time.Second)
-		for _, n := range s.nodes[:nodes/2] {
-			n.segment = 1
-		}
-		s.run(3 * time.Second)
-		s.unmoved(func() { s.run(2 * time.Minute) })
+		s := halves(t, nodes)
+		s.unmoved(func() { s.run(5 * time.Minute) })
 		s.served()
-		if nodes == 2 {
-			s.crash(s.nodes[0])
-			s.run(pool.Lifetime + renewLease + 2*time.Second)
-			s.served()
-		}
-		for _, n := range s.nodes {
-			n.segment = 0
-		}
-		if nodes == 2 {
-			s.boot(s.nodes[0])
-		}
+		s.heal()
 		s.unmoved(func() { s.run(5 * time.Second) })
 		s.served()
 	}
+}
+
+// TestPool_GatewaysOnBothSidesAndMore: what a node has that dies then, the other half takes when its kernel has let go at the latest, also if
+// the API server comes and goes. What a half has that loses its gateway, it takes some minutes later.
+func TestPool_GatewaysOnBothSidesAndMore(t *testing.T) {
+	for name, fail := range map[string]func(s *simulation){
+		"a process dies": func(s *simulation) { s.crash(s.nodes[0]) },
+		"a node dies":    func(s *simulation) { s.powerOff(s.nodes[0]) },
+		"a node dies, and the API server comes and goes": func(s *simulation) {
+			s.powerOff(s.nodes[0])
+			for at := 5 * time.Second; at < pool.Lifetime; at += 5 * time.Second {
+				s.after(at, func() { s.leave(500 * time.Millisecond) })
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := halves(t, 2)
+			s.run(time.Minute)
+			fail(s)
+			s.run(pool.Lifetime + 2*time.Second)
+			s.served()
+		})
+	}
+	t.Run("a gateway dies", func(t *testing.T) {
+		for side := range 2 {
+			s := halves(t, 4)
+			s.run(time.Minute)
+			s.without = map[int]bool{side: true}
+			s.run(10 * time.Minute)
+			for _, n := range s.nodes {
+				if n.segment == side && len(n.kernel) > 0 {
+					t.Errorf("%s has %d addresses, and no gateway", n.name, len(n.kernel))
+				}
+			}
+			s.served()
+		}
+	})
 }
 
 func TestPool_TwoNodesNeedTheGateway(t *testing.T) {

@@ -41,13 +41,16 @@ type simulation struct {
 	longest, untold time.Duration
 	// passed is how many addresses were taken of which packets are passed on.
 	passed int
-	// gateways: each side of a partition has one.
+	// gateways: each side of a partition has one, but the sides in without.
 	gateways bool
+	without  map[int]bool
 	// reliable: nodes can take all addresses. Otherwise one in fifty fails, and is tried again after 10 s.
 	reliable bool
-	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there. away: it is, for a while.
-	leases []holders.Statement
-	away   bool
+	// leases are what the nodes tell in their Leases, in the order of the nodes; nil if no API server is there. renewed is when. away: it
+	// is, for a while.
+	leases  []holders.Statement
+	renewed []time.Duration
+	away    bool
 	// sending is since when packets of an address leave from two nodes that hear each other, and twofold the longest time of that.
 	sending map[pair]time.Duration
 	twofold time.Duration
@@ -561,7 +564,7 @@ func (s *simulation) hearsNodes(n *simulatedNode) bool {
 }
 
 func (s *simulation) hearsGateway(n *simulatedNode) bool {
-	return !n.down && (n.segment == 0 || s.gateways)
+	return !n.down && (n.segment == 0 || s.gateways) && !s.without[n.segment]
 }
 
 // ask notes the hosts that answer for addresses.

@@ -31,7 +31,7 @@ func (n *simulatedNode) address() netip.Addr {
 
 // withLeases has nodes write Leases, and announce directly what these say.
 func (s *simulation) withLeases() {
-	s.leases = make([]holders.Statement, len(s.nodes))
+	s.leases, s.renewed = make([]holders.Statement, len(s.nodes)), make([]time.Duration, len(s.nodes))
 	for _, n := range s.nodes {
 		s.know(n)
 		n.Speak()
@@ -116,7 +116,7 @@ func (s *simulation) write(n *simulatedNode, run uint64, statement holders.State
 		s.after(100*time.Millisecond, func() { s.write(n, run, statement) })
 		return
 	}
-	s.leases[n.index] = statement
+	s.leases[n.index], s.renewed[n.index] = statement, s.now
 	for _, o := range s.nodes {
 		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.hear(o, n) })
 	}
@@ -125,7 +125,7 @@ func (s *simulation) write(n *simulatedNode, run uint64, statement holders.State
 // hear has a node hear of another one's Lease, if it reaches the API server.
 func (s *simulation) hear(n, of *simulatedNode) {
 	if lease := s.leases[of.index]; lease.Revision > 0 && !s.away && !n.down {
-		s.tell(n, holders.Announced{Node: of.name, Statement: lease, Source: holders.Lease, Renewed: time.Unix(0, int64(s.now))})
+		s.tell(n, holders.Announced{Node: of.name, Statement: lease, Source: holders.Lease, Renewed: time.Unix(0, int64(s.renewed[of.index]))})
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
 // claim is an address that this member is about to take.
@@ -56,7 +58,7 @@ func (m *Member) isVacant(ip netip.Addr, now time.Time) (from string, why Reason
 	if m.holds(ip) {
 		return "", "" // if this node is drained, that is for the others
 	}
-	if m.justTaken(ip, now) {
+	if m.leftToTaker(ip, now) {
 		return "", ""
 	}
 	last := func() string { return m.lastHolder(ip, func(*peer) bool { return true }) }
@@ -81,17 +83,18 @@ func (m *Member) isVacant(ip netip.Addr, now time.Time) (from string, why Reason
 	return "", Unheld
 }
 
-// justTaken tells whether another live node announces an address with an epoch that no member has told: it has just taken it, and this
-// member is about to hear of it, or to find out that it does not reach that node. Where both halves of the pool may have a gateway,
-// neither has a better right, and the node keeps the address for as long as it gives signs of life.
-func (m *Member) justTaken(ip netip.Addr, now time.Time) bool {
+// leftToTaker tells whether an address is left to another live node that announces it with an epoch that no member has told: it has just taken
+// it, and this member is about to hear of it, or to find out that it does not reach that node. Where both halves of the pool may have a
+// gateway, neither has a better right, so the node keeps the address as long as it gives signs of life; but not for ever: it may reach
+// nobody outside any more.
+func (m *Member) leftToTaker(ip netip.Addr, now time.Time) bool {
 	epoch, since, heard := m.book.Leased(ip, now)
 	if epoch == 0 || m.heardAll.IsZero() || since.Before(m.heardAll) {
 		return false
 	}
 	until := since.Add(freshness)
 	if m.tied() {
-		until = heard.Add(Lifetime)
+		until = holders.Earlier(heard.Add(Lifetime), since.Add(longestLeft))
 	}
 	return !m.due(until, now) && !m.told(ip, epoch)
 }

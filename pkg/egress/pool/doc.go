@@ -96,8 +96,9 @@
 // A network in which a router answers for all addresses (proxy ARP) cannot be used: every address is in use
 // there. A node has 2,048 addresses at most, all of which it can announce. Where a majority of the pool fails at once, what the
 // rest has stays, and what the others had is served when enough of them are back. Where each half of an even pool has a gateway,
-// each takes the addresses of the other half, gives way to the newest Lease, and leaves them there as long as that is renewed, unless its
-// own process is restarted meanwhile. Members of versions that seal differently do not
+// each takes the addresses of the other half, gives way to the newest Lease, and leaves them to that node until its Lease has not been
+// renewed for 30 s, or for 10 minutes: the other half may have lost its gateway since, and nobody here can know. A node that restarts
+// meanwhile may take them at once. One that is drained meanwhile hands nothing to the other half. Members of versions that seal differently do not
 // hear each other: while a cluster is updated from one, they are two groups. The one that is a majority of the pool hands addresses over
 // within itself, and takes those of nodes that do not answer for them any more, whichever version these had. The other one keeps what it
 // has, and can neither be drained nor take anything.

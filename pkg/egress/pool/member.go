@@ -42,6 +42,8 @@ const (
 	// does.
 	Lifetime = 30 * time.Second
 	renewal  = 10 * time.Second
+	// longestLeft is how long an address is left to a node of another half of the pool at most.
+	longestLeft = 10 * time.Minute
 	// renewAgain is when that is tried again if it failed.
 	renewAgain = time.Second
 )

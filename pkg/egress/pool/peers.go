@@ -106,10 +106,10 @@ func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
 	return name
 }
 
-// told tells whether a member has said that it has an address, with an epoch or a higher one.
+// told tells whether a member has said that it has an address, with an epoch or a higher one, or that it does not know the epoch yet.
 func (m *Member) told(ip netip.Addr, epoch uint64) bool {
 	for _, p := range m.peers {
-		if p.state.Held[ip] >= epoch {
+		if said, has := p.state.Held[ip]; has && (said == 0 || said >= epoch) {
 			return true
 		}
 	}
