@@ -28,14 +28,16 @@
 //
 //	what MetalLB announces ─► balancer ─┐
 //	interfaces, Leases, other nodes ────┴─► steerer.Steerer ─► node.Node ─► which node has which egress IP, for each sync
-//	Nodes with a label, grants, keys ─► poolnode.Node ─► pool.Runner ─► node.Node ─► which of them are put on this node
+//	Nodes with a label, grants, keys ─► poolnode.Part ─► pool.Runner ─► node.Node ─► which of them are put on this node
 //	pods that start, Leases of claims, other nodes ─► sourceports.Allocator ─► which pod has which source ports, for each sync
 //	tracked flows ─► sourceports.Allocator, every 5 s if there are enough ─► a second block, and the pod's ip_local_port_range
 //
 //	cluster.State ─► plan.Build ─► status, for 'openshift egress'
 //
 // Packages cluster, tell, attach, sourceports, steerer and poolnode do not know this one; what they have to tell or to ask, they are given as
-// functions. An [Extension] wires them. What is left here is the way of a sync (family.go), and what is told of all parts together.
+// functions. An [Extension] wires them. Here is the way of a sync (family.go), what is told of all parts together (source.go, faults.go,
+// metrics.go), and what is about one other thing each: what MetalLB announces (balancer.go), the nodes' keys, port security, the fast path,
+// rules of other software, and connections that have got the ports of others (clashes.go).
 //
 // Nothing is written until all kinds of objects
 // are known (extension.Barrier): a plan made before could drop what is right, or grant what is to be
@@ -58,7 +60,7 @@
 //	attach.Attacher ─► cluster.State, attachments.Store
 //	tell.EventRecorder ─► cluster.State
 //	sourceports.Allocator ─► cluster.State, portblocks.Keeper
-//	poolnode.Node.draining ─► pool.Runner
+//	poolnode.Part.draining ─► pool.Runner
 //	Extension.Usage ─► reconcile.Reconciler, fastpath.Path
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only

@@ -71,12 +71,12 @@ type Extension struct {
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer.Steerer
 	// faults are what parts of this node cannot do, clashes says when to look for connections that have got the ports of others.
-	faults  faults
+	faults  standingFaults
 	clashes *clashes
 	// keys are those by which nodes know each other.
 	keys *nodeKeys
 	// pool is nil if this program puts no egress IPs on nodes.
-	pool *poolnode.Node
+	pool *poolnode.Part
 	// balancer is nil if nothing is steered.
 	balancer *balancer
 	// sourcePorts is nil if nothing is steered.

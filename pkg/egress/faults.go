@@ -68,8 +68,8 @@ func (k faultKind) reason() plan.Reason {
 	return notSteering
 }
 
-// faults are those that were told of, until they are over.
-type faults struct {
+// standingFaults are those that were told of, until they are over.
+type standingFaults struct {
 	mu sync.Mutex
 	// leases is why Leases cannot be used, announcing why nothing is announced directly.
 	leases     map[holders.Access]error
@@ -79,7 +79,7 @@ type faults struct {
 }
 
 // setMarked takes which rules of others use bits of the mark, and returns which did before.
-func (f *faults) setMarked(now []string) (before []string) {
+func (f *standingFaults) setMarked(now []string) (before []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before, f.marked = f.marked, now

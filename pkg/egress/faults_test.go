@@ -1,24 +1,16 @@
 package egress
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"net/netip"
-	"os/exec"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-base/metrics/legacyregistry"
 
-	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
-	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
@@ -93,50 +85,6 @@ func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
 	if values := steeringFaultMetric(t); values[string(unavailable)] != 1 || len(values) != len(faultKinds) {
 		t.Errorf("the metric has %v", values)
 	}
-}
-
-// TestFaults_OfThePool: a node that does not hear the others says so, as long as that is so.
-func TestFaults_OfThePool(t *testing.T) {
-	lab.InNamespace(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		config := Config{Config: cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}}, Membership: poolnode.Membership{Port: 17948}}
-		config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
-		e := New(ctx, config)
-		e.steerer = e.newSteerer(ctx, nil, v1.IPv4Protocol)
-		defer e.running.Wait()
-		defer cancel()
-		e.keys.ring.Set(holders.Keys{make([]byte, 32)})
-		self := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
-		self.Labels = map[string]string{"pool": "yes"}
-		e.setNode(self)
-		for _, command := range []string{"ip address add 192.0.2.2/32 dev lo", "ip link set lo up"} {
-			if out, err := exec.CommandContext(ctx, "sh", "-c", command).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v: %s", command, err, out)
-			}
-		}
-		e.pool.Start(e.steerer)
-		for _, family := range cluster.Families {
-			e.state.Update(family)
-			e.pool.Sync(family)
-		}
-		for _, keys := range []holders.Keys{{make([]byte, 32)}, nil} {
-			e.keys.ring.Set(keys)
-			has := keys != nil
-			clustertest.Eventually(t, fmt.Sprintf("it has a part in the pool, with a key: %v", has), func() bool {
-				_, err := e.PoolStatus()
-				return err == nil && (e.pool.Absent() == nil) == has
-			})
-			problems := strings.Join(e.Snapshot().SteeringProblems, "\n")
-			troubles := e.troubles()[plan.Service{}]
-			status, err := e.PoolStatus()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.Contains(problems, "has no key") == has || (len(troubles) == 1) == has || strings.Contains(status.Problem, "has no key") == has || (steeringFaultMetric(t)[string(absent)] == 1) == has {
-				t.Errorf("has a key: %v; problems %q, Events %v, pool %q, metric %v", has, problems, troubles, status.Problem, steeringFaultMetric(t))
-			}
-		}
-	})
 }
 
 // steeringFaultMetric returns the values of the metric by its reasons.

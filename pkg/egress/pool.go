@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -20,7 +19,7 @@ var _ status.PoolSource = &Extension{}
 func (e *Extension) poolConfig() poolnode.Config {
 	return poolnode.Config{
 		Membership: e.config.Membership, Running: &e.running,
-		Event:   func(reason plan.Reason, note string) { e.events.Tell(reason, note) },
+		Event:   e.events.Tell,
 		Changed: func() { e.changed(true, time.Now()) },
 		Await: func(ctx context.Context, family v1.IPFamily) {
 			if f := e.families[family]; f != nil {

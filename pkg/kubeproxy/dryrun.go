@@ -77,12 +77,17 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) (err error)
 	return errors.Join(append(errs, p.printSteering(ctx, out, warnings, objects))...)
 }
 
+// steeringFor returns which ways this node's packets take for these objects.
+func (p *Proxy) steeringFor(family v1.IPFamily, objects cluster.Objects) (kernel.Steering, error) {
+	return steerer.For(family, p.extension.Config, p.extension.Ways.Kernel, p.extension.PortBlocks, objects)
+}
+
 // inOneTable tells whether what steers packets has the rules of a plan, too.
 func (p *Proxy) inOneTable(family v1.IPFamily, planned plan.Plan, objects cluster.Objects) bool {
 	if p.extension.Backend != reconcile.NFTables || p.extension.Steering.Mode == holders.Off || os.Geteuid() != 0 {
 		return false
 	}
-	ways, _ := steerer.For(family, p.extension.Config, p.extension.Ways.Kernel, p.extension.PortBlocks, objects) // its error is told with what steers
+	ways, _ := p.steeringFor(family, objects) // its error is told with what steers
 	return ways.Self.IsValid() && len(planned.Desired().ClusterCIDRs) > 0
 }
 
@@ -132,7 +137,7 @@ func (p *Proxy) printSteering(ctx context.Context, out, warnings io.Writer, obje
 		planned, _ := cluster.PlanFor(family, p.extension.Config, objects) // its error is told with the rules
 		desired := planned.Desired()
 		var err error
-		if desired.Steering, err = steerer.For(family, p.extension.Config, p.extension.Ways.Kernel, p.extension.PortBlocks, objects); err != nil {
+		if desired.Steering, err = p.steeringFor(family, objects); err != nil {
 			errs = append(errs, err)
 		}
 		if len(desired.ClusterCIDRs) == 0 || !desired.Steering.Self.IsValid() {

@@ -24,14 +24,14 @@
 //	 3 N  nobody answers for the address by ARP within 80 ms                           pool: neighbor.Ask, Probed.apply
 //	 4 N  a majority is there: the book has it here, with the next epoch               pool: Member.take; holders: Directory.Take
 //	 5 N  it is put on an interface, and the network is told                           pool: Runner.takeAddresses
-//	 6 N  packets leave from here: Arrived. All nodes are told, also by the Lease      poolnode: Node.moved; steerer: Steerer.Apply, tell
+//	 6 N  packets leave from here: Arrived. All nodes are told, also by the Lease      poolnode: Part.moved; steerer: Steerer.Apply, tell
 //	 7 N  the rules of all pods that may leave from here were in the kernel before     steerer: Steerer.heldNow, steeringAt (Held)
 //	 8 P  an announcement comes: the book has the address at N                         holders: Announcer.hear; steerer: Steerer.Apply
 //	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; steerer: Steerer.Sync; reconcile
 //	10 P  each connection is nudged, so that N takes it up with its port               conntrack: Table.Delete, deleter.nudge
 //	11 N  connections that no two ports tell apart are reset                           egress: clashes.expect; conntrack: Table.EndClashes
 //	12 C  the others are dead for it, and nobody answers, twice: it releases           pool: Member.look, Looked.apply; holders: Directory.Release
-//	13 C  packets leave from here no more: Left. The address is removed                poolnode: Node.moved; pool: Runner.release
+//	13 C  packets leave from here no more: Left. The address is removed                poolnode: Part.moved; pool: Runner.release
 //
 // A drain begins at 2: C is alive and says that it gives the address away, so nobody asks by ARP; N passes on what it does not track
 // (package handover) until C's pods leave by N, too.

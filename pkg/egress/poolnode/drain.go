@@ -13,7 +13,7 @@ import (
 
 // Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
 // remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
-func (p *Node) Drain(now, remember bool) error {
+func (p *Part) Drain(now, remember bool) error {
 	runner, _ := p.part()
 	if runner == nil {
 		return p.absence()
@@ -30,7 +30,7 @@ func (p *Node) Drain(now, remember bool) error {
 }
 
 // setDrained is Drain, but for the log.
-func (p *Node) setDrained(runner *pool.Runner, now, remember bool) error {
+func (p *Part) setDrained(runner *pool.Runner, now, remember bool) error {
 	p.draining.Lock()
 	defer p.draining.Unlock()
 	file := p.config.DrainFile
@@ -49,13 +49,13 @@ func (p *Node) setDrained(runner *pool.Runner, now, remember bool) error {
 }
 
 // isDrained tells whether this node is drained until somebody says otherwise.
-func (p *Node) isDrained() bool {
+func (p *Part) isDrained() bool {
 	_, err := os.Stat(p.config.DrainFile)
 	return err == nil
 }
 
 // GiveAllAway gives this node's addresses to others because the system goes down. It returns when they have them, or ctx ends.
-func (p *Node) GiveAllAway(ctx context.Context) {
+func (p *Part) GiveAllAway(ctx context.Context) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	runner, starting := p.part()
@@ -76,7 +76,7 @@ func (p *Node) GiveAllAway(ctx context.Context) {
 }
 
 // GoOn ends GiveAllAway: the system does not go down after all.
-func (p *Node) GoOn() {
+func (p *Part) GoOn() {
 	runner, _ := p.part()
 	if runner == nil {
 		return

@@ -31,7 +31,7 @@ type handoverWriter interface {
 }
 
 // startHandovers begins to write what handovers take; an error says why this kernel cannot.
-func (p *Node) startHandovers() (handovers, error) {
+func (p *Part) startHandovers() (handovers, error) {
 	h := handovers{}
 	for _, network := range p.state.Config.Pool.Networks {
 		family := cluster.FamilyOf(network.Addr())
@@ -50,7 +50,7 @@ func (p *Node) startHandovers() (handovers, error) {
 
 // neighbours returns what tells at which address the other node of a move has packets passed to it, and not if there is a router
 // between. Each node is looked at once.
-func (p *Node) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
+func (p *Part) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
 	type of struct {
 		family v1.IPFamily
 		name   string
@@ -70,7 +70,7 @@ func (p *Node) neighbours() func(pool.Move) (node netip.Addr, ok bool) {
 	}
 }
 
-func (p *Node) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
+func (p *Part) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
 	addresses := p.steerer.Primaries(family)
 	self, node := addresses[p.state.Config.NodeName], addresses[name]
 	if !self.IsValid() || !node.IsValid() {
@@ -83,7 +83,7 @@ func (p *Node) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
 }
 
 // passOn has this node pass on what belongs to connections of the nodes that had these egress IPs, to the addresses of those.
-func (p *Node) passOn(former map[netip.Addr]netip.Addr) {
+func (p *Part) passOn(former map[netip.Addr]netip.Addr) {
 	of := map[v1.IPFamily]map[netip.Addr]netip.Addr{}
 	for ip, node := range former {
 		family := cluster.FamilyOf(ip)
@@ -100,7 +100,7 @@ func (p *Node) passOn(former map[netip.Addr]netip.Addr) {
 }
 
 // leaveTo has this node drop what it does not track of egress IPs that it removes: another node may pass it on.
-func (p *Node) leaveTo(addresses []netip.Addr) {
+func (p *Part) leaveTo(addresses []netip.Addr) {
 	of := map[v1.IPFamily][]netip.Addr{}
 	for _, ip := range addresses {
 		of[cluster.FamilyOf(ip)] = append(of[cluster.FamilyOf(ip)], ip)
@@ -112,7 +112,7 @@ func (p *Node) leaveTo(addresses []netip.Addr) {
 	}
 }
 
-func (p *Node) complain(err error, addresses []netip.Addr) {
+func (p *Part) complain(err error, addresses []netip.Addr) {
 	if err != nil {
 		slices.SortFunc(addresses, netip.Addr.Compare)
 		p.logger.Info("Connections that begin while egress IPs are handed over may take a second", "addresses", addresses, "reason", err.Error())
@@ -121,7 +121,7 @@ func (p *Node) complain(err error, addresses []netip.Addr) {
 
 // handOver goes on with the connections of egress IPs that another node has now, until all nodes send to that one. Until its rules
 // say so, this node counts as one that has them.
-func (p *Node) handOver(addresses []netip.Addr) {
+func (p *Part) handOver(addresses []netip.Addr) {
 	p.leaveTo(addresses)
 	number := p.begin(addresses)
 	p.steerer.Apply(holders.Left{Addresses: addresses, Until: time.Now().Add(goesOn)})
@@ -133,7 +133,7 @@ func (p *Node) handOver(addresses []netip.Addr) {
 }
 
 // begin notes a handover, and returns its number; end says that it is over.
-func (p *Node) begin(addresses []netip.Addr) (number int) {
+func (p *Part) begin(addresses []netip.Addr) (number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun++
@@ -141,14 +141,14 @@ func (p *Node) begin(addresses []netip.Addr) (number int) {
 	return p.begun
 }
 
-func (p *Node) end(number int) {
+func (p *Part) end(number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.handing, number)
 }
 
 // handingOver are the egress IPs whose handover is not over.
-func (p *Node) handingOver() []netip.Addr {
+func (p *Part) handingOver() []netip.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Concat(slices.Collect(maps.Values(p.handing))...)
@@ -163,7 +163,7 @@ const (
 )
 
 // awaitRules returns when this node's rules for these egress IPs follow from what was told before, or after a time.
-func (p *Node) awaitRules(addresses []netip.Addr, most time.Duration) {
+func (p *Part) awaitRules(addresses []netip.Addr, most time.Duration) {
 	ctx, stop := context.WithTimeout(p.ctx, most)
 	defer stop()
 	for _, name := range cluster.Families {

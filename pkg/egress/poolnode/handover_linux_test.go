@@ -10,8 +10,8 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestNode_HandoversOfThePoolsFamilies: what the kernel lacks in another family does not count.
-func TestNode_HandoversOfThePoolsFamilies(t *testing.T) {
+// TestPart_HandoversOfThePoolsFamilies: what the kernel lacks in another family does not count.
+func TestPart_HandoversOfThePoolsFamilies(t *testing.T) {
 	lab.InNamespace(t, func(t *testing.T) {
 		for name, networks := range map[v1.IPFamily][]netip.Prefix{
 			v1.IPv4Protocol: {netip.MustParsePrefix("203.0.113.0/28"), netip.MustParsePrefix("198.51.100.0/28")},

@@ -15,7 +15,7 @@ import (
 const poolLabelUnprotected plan.Reason = "EgressLabelUnprotected"
 
 // warnOfSelector logs that kubelets may have their own Nodes selected.
-func (p *Node) warnOfSelector() {
+func (p *Part) warnOfSelector() {
 	if message := p.state.Config.Pool.SelectorMessage(); message != "" {
 		p.logger.Error(nil, message)
 	}
@@ -23,7 +23,7 @@ func (p *Node) warnOfSelector() {
 
 // labelMessages returns, by their names, what is wrong with the labels of Nodes that are in the pool by the former label alone, and
 // of the first one if that is wrong with the selector of all.
-func (p *Node) labelMessages() map[string]string {
+func (p *Part) labelMessages() map[string]string {
 	if p == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (p *Node) labelMessages() map[string]string {
 }
 
 // LabelTroubles are those of Nodes in the pool by a label that kubelets may write.
-func (p *Node) LabelTroubles() map[plan.Service]tell.Trouble {
+func (p *Part) LabelTroubles() map[plan.Service]tell.Trouble {
 	troubles := map[plan.Service]tell.Trouble{}
 	for name, message := range p.labelMessages() {
 		troubles[tell.AboutNode(name)] = tell.Trouble{Reason: poolLabelUnprotected, Note: message}
@@ -50,7 +50,7 @@ func (p *Node) LabelTroubles() map[plan.Service]tell.Trouble {
 }
 
 // LabelWarnings are the same for 'openshift egress verify'.
-func (p *Node) LabelWarnings() (warnings []string) {
+func (p *Part) LabelWarnings() (warnings []string) {
 	messages := p.labelMessages()
 	for _, name := range slices.Sorted(maps.Keys(messages)) {
 		warnings = append(warnings, status.Warning+messages[name])

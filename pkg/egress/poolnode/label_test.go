@@ -24,8 +24,8 @@ func selector(t *testing.T, text string) labels.Selector {
 	return s
 }
 
-// TestNode_FormerLabel: who is in the pool by its former label is told of, until it has the other one.
-func TestNode_FormerLabel(t *testing.T) {
+// TestPart_FormerLabel: who is in the pool by its former label is told of, until it has the other one.
+func TestPart_FormerLabel(t *testing.T) {
 	pool := newPoolTest(t)
 	pool.state.Config.Pool.Nodes, pool.state.Config.Pool.Former = selector(t, cluster.PoolLabel), cluster.FormerPoolLabel
 	labelled := func(keys ...string) *v1.Node {
@@ -50,9 +50,9 @@ func TestNode_FormerLabel(t *testing.T) {
 	}
 }
 
-// TestNode_UnprotectedSelector: a configured selector by a label that kubelets may write is told of as long as it selects Nodes, once
+// TestPart_UnprotectedSelector: a configured selector by a label that kubelets may write is told of as long as it selects Nodes, once
 // and not for each of them; one by a label that they may not write is not.
-func TestNode_UnprotectedSelector(t *testing.T) {
+func TestPart_UnprotectedSelector(t *testing.T) {
 	p := newPoolTest(t)
 	expect := func(want ...string) {
 		t.Helper()

@@ -6,7 +6,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
-// Descs are those of the metrics that [Node.Collect] tells.
+// Descs are those of the metrics that [Part.Collect] tells.
 var Descs = []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, poolMovesDesc}
 
 var (
@@ -26,7 +26,7 @@ var (
 func ZeroMetrics() { takeTime.WithLabelValues() }
 
 // Collect tells how the pool stands.
-func (p *Node) Collect(gauge, counter func(desc *metrics.Desc, value float64, labels ...string)) {
+func (p *Part) Collect(gauge, counter func(desc *metrics.Desc, value float64, labels ...string)) {
 	if wanted := p.empty(); wanted != nil {
 		gauge(poolMembersDesc, 0, "live")
 		gauge(poolMembersDesc, 0, "dead")

@@ -13,7 +13,7 @@ import (
 
 // moved tells the directory, the log and the users of moves. What belongs to connections of a node that hands an address over goes
 // to that one before anybody sends it here. Where it cannot, the rules of both nodes change at once, and are waited for.
-func (p *Node) moved(moves []pool.Move) {
+func (p *Part) moved(moves []pool.Move) {
 	var arrived, handedOver, released, abrupt []netip.Addr
 	former, neighbour := map[netip.Addr]netip.Addr{}, p.neighbours()
 	for _, m := range moves {
@@ -52,7 +52,7 @@ func (p *Node) moved(moves []pool.Move) {
 
 // account counts moves and tells people of them: the log of each, and one Event of all that were taken from the same node for the same
 // reason.
-func (p *Node) account(moves []pool.Move) {
+func (p *Part) account(moves []pool.Move) {
 	type origin struct {
 		from string
 		why  pool.Reason
@@ -82,7 +82,7 @@ func (p *Node) account(moves []pool.Move) {
 }
 
 // moveCounts returns how many addresses this node took or released, by why.
-func (p *Node) moveCounts() map[pool.Reason]int {
+func (p *Part) moveCounts() map[pool.Reason]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.moves)

@@ -11,10 +11,10 @@ import (
 )
 
 // Report says for people how the pool stands, as far as this node knows; an error if it has no part in it.
-func (p *Node) Report() (status.Pool, error) {
-	s, err := p.Status()
-	if err != nil {
-		return status.Pool{}, err
+func (p *Part) Report() (status.Pool, error) {
+	s, known := p.status()
+	if !known {
+		return status.Pool{}, p.absence()
 	}
 	result := p.report(s)
 	if absence := p.Absent(); absence != nil {
@@ -23,7 +23,7 @@ func (p *Node) Report() (status.Pool, error) {
 	return result, nil
 }
 
-func (p *Node) report(s pool.Status) status.Pool {
+func (p *Part) report(s pool.Status) status.Pool {
 	result := status.Pool{Node: p.state.Config.NodeName, Votes: s.Votes, Of: s.Of, Majority: s.Majority, Members: []status.PoolMember{}, Unheld: []status.UnheldAddress{}}
 	states := map[string]pool.State{}
 	for _, name := range s.Pool {
@@ -48,7 +48,7 @@ func (p *Node) report(s pool.Status) status.Pool {
 }
 
 // Standing returns what tells how the pool of an address stands; nil if this node has no part in it.
-func (p *Node) Standing() func(ip netip.Addr) *status.AddressPool {
+func (p *Part) Standing() func(ip netip.Addr) *status.AddressPool {
 	s, known := p.status()
 	return func(ip netip.Addr) *status.AddressPool {
 		if !known || !p.state.Config.Pool.Has(ip) {

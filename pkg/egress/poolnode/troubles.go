@@ -17,7 +17,7 @@ const (
 )
 
 // Troubles returns what is wrong with addresses of the pool that this node has to tell of.
-func (p *Node) Troubles() map[netip.Addr]tell.Trouble {
+func (p *Part) Troubles() map[netip.Addr]tell.Trouble {
 	if wanted := p.empty(); wanted != nil {
 		return p.emptyTroubles(wanted)
 	}
@@ -45,7 +45,7 @@ func (p *Node) Troubles() map[netip.Addr]tell.Trouble {
 }
 
 // empty returns the addresses that the pool is to hold if it has no nodes; nil if it has some, or that is not known yet.
-func (p *Node) empty() (wanted map[netip.Addr]bool) {
+func (p *Part) empty() (wanted map[netip.Addr]bool) {
 	if p == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (p *Node) empty() (wanted map[netip.Addr]bool) {
 }
 
 // emptyTroubles are those of addresses for which there is no node. All nodes of the cluster know.
-func (p *Node) emptyTroubles(wanted map[netip.Addr]bool) map[netip.Addr]tell.Trouble {
+func (p *Part) emptyTroubles(wanted map[netip.Addr]bool) map[netip.Addr]tell.Trouble {
 	troubles := map[netip.Addr]tell.Trouble{}
 	for ip := range wanted {
 		troubles[ip] = tell.Trouble{Reason: addressUnplaced, Note: fmt.Sprintf("%s is on no node, since no Node matches %q (proxyArguments.egress-snat-assign-nodes). Give nodes this label.", ip, p.state.Config.Pool.Nodes)}

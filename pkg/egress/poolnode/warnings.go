@@ -14,11 +14,11 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
-// later has something logged when the lock, which must be held, is released by [Node.unlock]: nobody logs under it.
-func (p *Node) later(log func()) { p.unlogged = append(p.unlogged, log) }
+// later has something logged when the lock, which must be held, is released by [Part.unlock]: nobody logs under it.
+func (p *Part) later(log func()) { p.unlogged = append(p.unlogged, log) }
 
 // unlock releases the lock, and logs what there is to log.
-func (p *Node) unlock() {
+func (p *Part) unlock() {
 	unlogged := p.unlogged
 	p.unlogged = nil
 	p.mu.Unlock()
@@ -28,7 +28,7 @@ func (p *Node) unlock() {
 }
 
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
-func (p *Node) warn(wanted map[netip.Addr]bool, inside []string, status pool.Status) {
+func (p *Part) warn(wanted map[netip.Addr]bool, inside []string, status pool.Status) {
 	p.warnOf(&p.warned.networks, inside,
 		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
 	var unable []string
@@ -40,14 +40,14 @@ func (p *Node) warn(wanted map[netip.Addr]bool, inside []string, status pool.Sta
 }
 
 // warnOfLabels logs which nodes are in the pool by its former label alone, when that changes. The lock must be held.
-func (p *Node) warnOfLabels() {
+func (p *Part) warnOfLabels() {
 	p.warnOf(&p.warned.labels, slices.Sorted(maps.Keys(p.former)),
 		"Nodes get egress IPs by the label "+cluster.FormerPoolLabel+", which their kubelets may write; give them the label "+cluster.PoolLabel+" instead", "All nodes of the pool have the label "+cluster.PoolLabel+" now")
 }
 
 // warnOfShared logs which nodes of the pool are not spoken with because another one owns their address, when that changes. The lock
 // must be held.
-func (p *Node) warnOfShared(primary map[string]netip.Addr, owners map[netip.Addr]string) {
+func (p *Part) warnOfShared(primary map[string]netip.Addr, owners map[netip.Addr]string) {
 	var shared []string
 	for _, name := range slices.Sorted(maps.Keys(p.nodes)) {
 		if owner := owners[primary[name]]; owner != name && owner != "" {
@@ -59,7 +59,7 @@ func (p *Node) warnOfShared(primary map[string]netip.Addr, owners map[netip.Addr
 }
 
 // warnOf logs reasons that differ from those that it has logged.
-func (p *Node) warnOf(before *[]string, now []string, warning, over string) {
+func (p *Part) warnOf(before *[]string, now []string, warning, over string) {
 	switch {
 	case slices.Equal(*before, now):
 	case len(now) > 0:
@@ -71,7 +71,7 @@ func (p *Node) warnOf(before *[]string, now []string, warning, over string) {
 }
 
 // noteLeft notes which addresses the pool leaves to a load balancer although no node has them.
-func (p *Node) noteLeft(now time.Time) {
+func (p *Part) noteLeft(now time.Time) {
 	reserved, unclaimed := p.config.Reserved(), map[netip.Addr]time.Time{}
 	p.mu.Lock()
 	for _, of := range p.wanted {
@@ -94,7 +94,7 @@ func (p *Node) noteLeft(now time.Time) {
 }
 
 // LeftTroubles are those of addresses that are left to a load balancer, which does not announce them. All nodes of the cluster know.
-func (p *Node) LeftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
+func (p *Part) LeftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
 	if p == nil {
 		return nil
 	}

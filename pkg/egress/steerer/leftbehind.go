@@ -90,7 +90,7 @@ func (r rivals) note(open []netip.Addr, answered map[netip.Addr]bool, asked bool
 	return changed
 }
 
-// Addresses are sorted.
+// addresses are sorted.
 func (r rivals) addresses() []netip.Addr {
 	addresses := make([]netip.Addr, 0, len(r))
 	for ip := range r {

@@ -15,7 +15,7 @@ type ownAddresses struct {
 	onInterfacesKnown, announcedKnown bool
 }
 
-// SetOnInterfaces takes the addresses on this node's interfaces, which Run has told.
+// SetOnInterfaces takes the addresses on this node's interfaces. Run calls it when they change.
 func (s *Steerer) SetOnInterfaces(event holders.Event) {
 	addresses := event.(holders.OwnAddresses).Addresses
 	var arrived []netip.Addr

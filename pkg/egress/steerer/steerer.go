@@ -27,13 +27,13 @@ type Config struct {
 	Kernel steering.Config
 	// Outer is the IP family in which the nodes reach each other.
 	Outer v1.IPFamily
-	// Leases are those in which nodes tell which egress IPs they have. What is not a node's own is told by Keys, directly.
+	// Leases are those in which nodes tell which egress IPs they have. Keys sign what nodes tell each other directly.
 	Leases holders.Leases
 	Keys   *holders.Keyring
 	// Ports has which source ports pods have. AsksBlocks: other nodes are asked for theirs.
 	Ports      *sourceports.Allocator
 	AsksBlocks bool
-	// Balanced: [Steerer.SetAnnounced] is called. This node's addresses are not known before that.
+	// Balanced: [Steerer.SetAnnounced] will be called; until then this node's addresses are not known.
 	Balanced bool
 	// Running has the goroutines that there are until the context ends.
 	Running *sync.WaitGroup
@@ -46,7 +46,8 @@ type Config struct {
 }
 
 // Steerer knows where the egress IPs of both IP families are, and has other nodes told which are
-// here. Its methods may be called by several goroutines; those of a nil one steer nothing.
+// here. Its methods may be called by several goroutines. A nil one, where nothing is steered, may be told of Nodes and syncs, and asked for
+// Steering, Holders, Via and Troubles; it has none.
 type Steerer struct {
 	config    Config
 	state     *cluster.State
@@ -98,7 +99,7 @@ type Steerer struct {
 	ask, memberWake wake.Signal
 }
 
-// New returns the Steerer of a node. Before [Steerer.Run] it does what it is told, and looks at nothing itself.
+// New returns the Steerer of a node. It watches nothing before [Steerer.Run].
 func New(ctx context.Context, state *cluster.State, config Config) *Steerer {
 	s := newSteerer(state, config)
 	s.logger = klog.FromContext(ctx)
@@ -261,7 +262,7 @@ func (s *Steerer) Here() map[netip.Addr]bool {
 	return s.here
 }
 
-// Holder says who holds an address, as the book has it: without a tunnel, the node may not be reached.
+// Holder says who holds an address by the book, whether or not this node can reach that one.
 func (s *Steerer) Holder(ip netip.Addr) holders.Holding {
 	s.mu.Lock()
 	defer s.mu.Unlock()

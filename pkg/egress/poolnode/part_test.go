@@ -39,7 +39,7 @@ var egressIP = netip.MustParseAddr("203.0.113.10")
 // poolTest is node-a, which has a configured pool, and no part in it. In its cluster shop/web has the external IP 203.0.113.10.
 type poolTest struct {
 	testing.TB
-	*Node
+	*Part
 	keys *holders.Keyring
 	// noKey is why there is none.
 	noKey error
@@ -56,7 +56,7 @@ func newPoolTest(t testing.TB) *poolTest {
 		Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
 	})
 	p := &poolTest{TB: t, keys: holders.NewKeyring(nil), noKey: errors.New("no key")}
-	p.Node = New(t.Context(), state, Config{
+	p.Part = New(t.Context(), state, Config{
 		Running: &sync.WaitGroup{}, Event: func(plan.Reason, string) {}, Changed: func() {}, Await: func(context.Context, v1.IPFamily) {},
 		Reserved: func() map[netip.Addr]bool { return nil }, Keys: p.keys.Keys, NoKey: func() error { return p.noKey },
 		Missing: func() []string { return []string{"Leases"} },
@@ -105,9 +105,9 @@ func (p *poolTest) label(name string, in bool) {
 	p.SetNode(n)
 }
 
-// TestNode_DecidesWhileAPlanIsMade: what is decided about addresses, and said to other nodes, waits neither for the objects, nor for
+// TestPart_DecidesWhileAPlanIsMade: what is decided about addresses, and said to other nodes, waits neither for the objects, nor for
 // the source ports that follow from them, nor for what the pool is told of them.
-func TestNode_DecidesWhileAPlanIsMade(t *testing.T) {
+func TestPart_DecidesWhileAPlanIsMade(t *testing.T) {
 	p := newPoolTest(t)
 	ports := sourceports.New(p.state, sourceports.Config{BlockSize: 512})
 	p.steerWith(ports)
@@ -148,7 +148,7 @@ func TestNode_DecidesWhileAPlanIsMade(t *testing.T) {
 	}
 }
 
-func TestNode_EmptyPoolIsTold(t *testing.T) {
+func TestPart_EmptyPoolIsTold(t *testing.T) {
 	p := newPoolTest(t)
 	web := plan.Service{Namespace: "shop", Name: "web"}
 	series := func() map[string]float64 {
@@ -177,7 +177,7 @@ func TestNode_EmptyPoolIsTold(t *testing.T) {
 	}
 }
 
-func TestNode_SaysWhyItHasNoPart(t *testing.T) {
+func TestPart_SaysWhyItHasNoPart(t *testing.T) {
 	p := newPoolTest(t)
 	expect := func(want string) {
 		t.Helper()
@@ -195,8 +195,8 @@ func TestNode_SaysWhyItHasNoPart(t *testing.T) {
 	expect("its Node has no InternalIP that counts for IPv4")
 }
 
-// TestNode_ThatHangsIsDue: the watchdog asks for the pool's loop, too.
-func TestNode_ThatHangsIsDue(t *testing.T) {
+// TestPart_ThatHangsIsDue: the watchdog asks for the pool's loop, too.
+func TestPart_ThatHangsIsDue(t *testing.T) {
 	p := newPoolTest(t)
 	due := func(want bool, when string) {
 		t.Helper()
@@ -211,8 +211,8 @@ func TestNode_ThatHangsIsDue(t *testing.T) {
 	due(true, "an event waits")
 }
 
-// TestNode_FollowsThePlans: what they grant is due until the pool is told of it, which no sync waits for.
-func TestNode_FollowsThePlans(t *testing.T) {
+// TestPart_FollowsThePlans: what they grant is due until the pool is told of it, which no sync waits for.
+func TestPart_FollowsThePlans(t *testing.T) {
 	p := newPoolTest(t)
 	ctx, stop := context.WithCancel(t.Context())
 	p.ctx = ctx
@@ -259,8 +259,8 @@ func TestNode_FollowsThePlans(t *testing.T) {
 	}
 }
 
-// TestNode_OneEventForMoves: of a node that had 200 addresses, no Event about some of them is lost.
-func TestNode_OneEventForMoves(t *testing.T) {
+// TestPart_OneEventForMoves: of a node that had 200 addresses, no Event about some of them is lost.
+func TestPart_OneEventForMoves(t *testing.T) {
 	p := newPoolTest(t)
 	p.logger = klog.Logger{}
 	for why := range pool.Reasons() {
@@ -288,8 +288,8 @@ func TestNode_OneEventForMoves(t *testing.T) {
 	}
 }
 
-// TestNode_LeavesToABalancer what that has to announce, and tells if no node announces it.
-func TestNode_LeavesToABalancer(t *testing.T) {
+// TestPart_LeavesToABalancer what that has to announce, and tells if no node announces it.
+func TestPart_LeavesToABalancer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
 		p.wanted[v1.IPv4Protocol] = cluster.Grants{Addresses: map[netip.Addr]bool{egressIP: true}}
@@ -321,8 +321,8 @@ func TestCannotHold_SaysWhy(t *testing.T) {
 	}
 }
 
-// TestNode_DrainIsRememberedOrNot: a drain by people counts after a restart, one by a shutdown does not.
-func TestNode_DrainIsRememberedOrNot(t *testing.T) {
+// TestPart_DrainIsRememberedOrNot: a drain by people counts after a restart, one by a shutdown does not.
+func TestPart_DrainIsRememberedOrNot(t *testing.T) {
 	p := newPoolTest(t)
 	p.config.DrainFile = filepath.Join(t.TempDir(), "drained")
 	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
@@ -338,8 +338,8 @@ func TestNode_DrainIsRememberedOrNot(t *testing.T) {
 	}
 }
 
-// TestNode_LeavesWithinTheShutdown: with addresses that nobody takes, a shutdown is not held up.
-func TestNode_LeavesWithinTheShutdown(t *testing.T) {
+// TestPart_LeavesWithinTheShutdown: with addresses that nobody takes, a shutdown is not held up.
+func TestPart_LeavesWithinTheShutdown(t *testing.T) {
 	p := newPoolTest(t)
 	p.GiveAllAway(t.Context()) // it has no part in the pool
 	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
@@ -368,8 +368,8 @@ func (f *fakeHandover) Leave(addresses []netip.Addr) error {
 	return nil
 }
 
-// TestNode_PassesOnWhatItTakes from a neighbour that says that it drops the rest, before anybody sends it here.
-func TestNode_PassesOnWhatItTakes(t *testing.T) {
+// TestPart_PassesOnWhatItTakes from a neighbour that says that it drops the rest, before anybody sends it here.
+func TestPart_PassesOnWhatItTakes(t *testing.T) {
 	router := errors.New("behind a router")
 	for name, test := range map[string]struct {
 		move     pool.Move
@@ -403,9 +403,9 @@ func TestNode_PassesOnWhatItTakes(t *testing.T) {
 	}
 }
 
-// TestNode_GoesOnAfterAHandover until all nodes know of the new holder, if that one passes packets on to it. What it does not
+// TestPart_GoesOnAfterAHandover until all nodes know of the new holder, if that one passes packets on to it. What it does not
 // track it drops first.
-func TestNode_GoesOnAfterAHandover(t *testing.T) {
+func TestPart_GoesOnAfterAHandover(t *testing.T) {
 	for name, test := range map[string]struct {
 		move     pool.Move
 		adjacent error
@@ -464,8 +464,8 @@ func (p *poolTest) rules(takes time.Duration) (synced *atomic.Int32) {
 	return synced
 }
 
-// TestNode_WaitsForItsRules where nothing is passed on, but not for long, and not otherwise.
-func TestNode_WaitsForItsRules(t *testing.T) {
+// TestPart_WaitsForItsRules where nothing is passed on, but not for long, and not otherwise.
+func TestPart_WaitsForItsRules(t *testing.T) {
 	const takes = 10 * time.Millisecond
 	for name, test := range map[string]struct {
 		move  pool.Move
@@ -496,9 +496,9 @@ func TestNode_WaitsForItsRules(t *testing.T) {
 	}
 }
 
-// TestNode_ReportHasWhatIsHandedOver until this node's pods do not use it any more: a drain, or a shutdown, is over then,
+// TestPart_ReportHasWhatIsHandedOver until this node's pods do not use it any more: a drain, or a shutdown, is over then,
 // and the process may end.
-func TestNode_ReportHasWhatIsHandedOver(t *testing.T) {
+func TestPart_ReportHasWhatIsHandedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
 		p.adjacent = func(_, _ netip.Addr) error { return nil }
@@ -529,8 +529,8 @@ func TestNode_ReportHasWhatIsHandedOver(t *testing.T) {
 	})
 }
 
-// TestNode_LooksAtEachNodeOnce, however many addresses move: another look takes time in which nobody serves them.
-func TestNode_LooksAtEachNodeOnce(t *testing.T) {
+// TestPart_LooksAtEachNodeOnce, however many addresses move: another look takes time in which nobody serves them.
+func TestPart_LooksAtEachNodeOnce(t *testing.T) {
 	p := newPoolTest(t)
 	looks := 0
 	p.adjacent = func(_, _ netip.Addr) error { looks++; return nil }
@@ -546,8 +546,8 @@ func TestNode_LooksAtEachNodeOnce(t *testing.T) {
 	}
 }
 
-// TestNode_PlansPodsOfWhatItHandsOver, also when it is not in the pool any more: their packets are passed on to it.
-func TestNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
+// TestPart_PlansPodsOfWhatItHandsOver, also when it is not in the pool any more: their packets are passed on to it.
+func TestPart_PlansPodsOfWhatItHandsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPoolTest(t)
 		until := time.Now().Add(goesOn)
@@ -568,9 +568,9 @@ func TestNode_PlansPodsOfWhatItHandsOver(t *testing.T) {
 	})
 }
 
-// TestNode_AddressOfAnother: a node that says to have another one's address does not silence it, also where this process finds both
+// TestPart_AddressOfAnother: a node that says to have another one's address does not silence it, also where this process finds both
 // when it starts.
-func TestNode_AddressOfAnother(t *testing.T) {
+func TestPart_AddressOfAnother(t *testing.T) {
 	const ownIP, otherIP = "192.0.2.2", "192.0.2.3"
 	for name, c := range map[string]struct {
 		known   bool   // the process knows the others before the thief

@@ -31,7 +31,7 @@ type Membership struct {
 	DrainFile string
 }
 
-// Config is what a [Node] has to know beside the objects, and whom it asks and tells.
+// Config is what a [Part] has to know beside the objects, and whom it asks and tells.
 type Config struct {
 	Membership
 	// Running has the goroutines that there are until the context ends.
@@ -49,9 +49,9 @@ type Config struct {
 	Missing func() []string
 }
 
-// Node is this node's part in the pool. Its methods may be called by several goroutines; those of a nil one do
-// nothing.
-type Node struct {
+// Part is this node's part in the pool. Its methods may be called by several goroutines. A nil one, of a node that can have no part, may be
+// told of Nodes and syncs, and asked by all who tell people of it but Report.
+type Part struct {
 	config Config
 	state  *cluster.State
 	// steerer is that of the node; Start sets it.
@@ -107,8 +107,8 @@ type toldPool struct {
 }
 
 // New returns the part of a node in the pool that its state is configured with.
-func New(ctx context.Context, state *cluster.State, config Config) *Node {
-	p := &Node{
+func New(ctx context.Context, state *cluster.State, config Config) *Part {
+	p := &Part{
 		config: config, state: state, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {}, adjacent: steering.Adjacent,
 		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
 		handing: map[int][]netip.Addr{}, leftToBalancer: map[netip.Addr]time.Time{}, granted: wake.New(),
@@ -121,14 +121,14 @@ func New(ctx context.Context, state *cluster.State, config Config) *Node {
 }
 
 // Start begins to take part, as soon as all is known that it takes.
-func (p *Node) Start(s *steerer.Steerer) {
+func (p *Part) Start(s *steerer.Steerer) {
 	p.steerer = s
 	p.config.Running.Go(p.run)
 }
 
 // Keep keeps the addresses that an earlier process has put here until it is known who is in the pool: the API server may
 // be away for longer than the kernel keeps them.
-func (p *Node) Keep() {
+func (p *Part) Keep() {
 	ctx, stop := context.WithCancel(p.ctx)
 	ended := make(chan struct{})
 	p.config.Running.Go(func() {
@@ -139,7 +139,7 @@ func (p *Node) Keep() {
 }
 
 // SetNode takes the newest version of a Node, and tells whether another one is in the pool.
-func (p *Node) SetNode(node *v1.Node) (changed bool) {
+func (p *Part) SetNode(node *v1.Node) (changed bool) {
 	if p == nil {
 		return false
 	}
@@ -148,11 +148,11 @@ func (p *Node) SetNode(node *v1.Node) (changed bool) {
 }
 
 // DeleteNode forgets a Node, and tells whether it was in the pool.
-func (p *Node) DeleteNode(name string) (changed bool) {
+func (p *Part) DeleteNode(name string) (changed bool) {
 	return p != nil && p.setInPool(name, false, false)
 }
 
-func (p *Node) setInPool(name string, now, byFormer bool) (changed bool) {
+func (p *Part) setInPool(name string, now, byFormer bool) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	changed = p.nodes[name] != now || p.former[name] != byFormer
@@ -170,7 +170,7 @@ func put(set map[string]bool, name string, in bool) {
 }
 
 // Sync takes what the plan of a family grants. All objects must be known. It does not wait for what follows.
-func (p *Node) Sync(family v1.IPFamily) {
+func (p *Part) Sync(family v1.IPFamily) {
 	if p == nil || !p.noteGranted(family) {
 		return
 	}
@@ -185,7 +185,7 @@ func (p *Node) Sync(family v1.IPFamily) {
 }
 
 // run has this node's part in the pool follow what the plans grant, and the Nodes, until its context ends. Nobody else calls turn.
-func (p *Node) run() {
+func (p *Part) run() {
 	for {
 		select {
 		case <-p.ctx.Done():
@@ -197,7 +197,7 @@ func (p *Node) run() {
 }
 
 // turn follows, and notes that this is done unless there was a sync meanwhile.
-func (p *Node) turn() {
+func (p *Part) turn() {
 	p.mu.Lock()
 	asked := p.asked
 	p.mu.Unlock()
@@ -210,7 +210,7 @@ func (p *Node) turn() {
 }
 
 // follow begins this node's part in the pool, if it is time, and tells it what has changed.
-func (p *Node) follow() {
+func (p *Part) follow() {
 	if p.mayStart(p.state.Primary(p.state.Config.NodeName, p.steerer.Outer())) {
 		p.start()
 	}
@@ -229,7 +229,7 @@ func (p *Node) follow() {
 }
 
 // toTell is what the runner, if there is one, is to know. What is wrong with that is logged.
-func (p *Node) toTell(runner *pool.Runner) (now toldPool) {
+func (p *Part) toTell(runner *pool.Runner) (now toldPool) {
 	judged, reserved, inside := p.state.JudgedNodes(p.steerer.Outer()), p.config.Reserved(), p.state.Inside(p.state.Config.Pool.Networks)
 	now.nodes = p.selected()
 	now.zones = p.state.ZonesOf(now.nodes)
@@ -248,14 +248,14 @@ func (p *Node) toTell(runner *pool.Runner) (now toldPool) {
 }
 
 // selected are the nodes that are in the pool, sorted.
-func (p *Node) selected() []string {
+func (p *Part) selected() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Sorted(maps.Keys(p.nodes))
 }
 
 // noteGranted notes what the plan of a family grants, and tells whether that is known of all families.
-func (p *Node) noteGranted(family v1.IPFamily) (known bool) {
+func (p *Part) noteGranted(family v1.IPFamily) (known bool) {
 	p.mu.Lock()
 	revision := p.wanted[family].Revision
 	p.mu.Unlock()
@@ -269,7 +269,7 @@ func (p *Node) noteGranted(family v1.IPFamily) (known bool) {
 }
 
 // mayStart tells whether this node's part is to be started now.
-func (p *Node) mayStart(own netip.Addr) bool {
+func (p *Part) mayStart(own netip.Addr) bool {
 	hasKey := p.hasKey()
 	p.mu.Lock()
 	defer p.unlock()
@@ -280,7 +280,7 @@ func (p *Node) mayStart(own netip.Addr) bool {
 // owned are the addresses at which the pool speaks with nodes, each with one alone: a node says itself which one it has, and is not
 // to silence another one. What nodes share is this one's; or that of the node that has had it since this process took part in the
 // pool; or the oldest node's. The lock must be held, by the goroutine of run.
-func (p *Node) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
+func (p *Part) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 	owners, self := maps.Clone(judged.Oldest), p.state.Config.NodeName
 	for name, ip := range p.told.addresses {
 		if judged.Primary[name] == ip {
@@ -300,7 +300,7 @@ func (p *Node) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 
 // allWanted are the addresses that the pool is to hold: not those that a load balancer announces, which are reserved. Their siblings may be
 // among these. The lock must be held.
-func (p *Node) allWanted(reserved map[netip.Addr]bool) (all map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
+func (p *Part) allWanted(reserved map[netip.Addr]bool) (all map[netip.Addr]bool, siblings map[netip.Addr][]netip.Addr) {
 	all, siblings = map[netip.Addr]bool{}, map[netip.Addr][]netip.Addr{}
 	for _, of := range p.wanted {
 		maps.Copy(all, of.Addresses)
@@ -311,11 +311,11 @@ func (p *Node) allWanted(reserved map[netip.Addr]bool) (all map[netip.Addr]bool,
 }
 
 // hasKey tells whether there is one. Until then addresses stay where they are: nobody would know who speaks.
-func (p *Node) hasKey() bool { return len(p.config.Keys()) > 0 }
+func (p *Part) hasKey() bool { return len(p.config.Keys()) > 0 }
 
 // start begins to take part, unless this node is not in the pool and has no addresses of an earlier process, which have to be handed
 // over. It asks the kernel, so the lock must not be held.
-func (p *Node) start() {
+func (p *Part) start() {
 	left := pool.HasAddresses(p.state.Config.Pool.Networks)
 	p.mu.Lock()
 	p.looked = true
@@ -334,7 +334,7 @@ func (p *Node) start() {
 		Networks: p.state.Config.Pool.Networks, Ignored: steering.Device,
 		Wake:    p.steerer.MemberWake(),
 		Moved:   p.moved,
-		Changed: func() { p.config.Changed() },
+		Changed: p.config.Changed,
 	}, p.steerer.Join(err == nil))
 	if p.isDrained() {
 		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.DrainFile)
@@ -347,7 +347,7 @@ func (p *Node) start() {
 }
 
 // DueSince returns since when the part in the pool has not come to something that it has to do; zero if there is nothing.
-func (p *Node) DueSince() time.Time {
+func (p *Part) DueSince() time.Time {
 	if p == nil {
 		return time.Time{}
 	}
@@ -361,7 +361,7 @@ func (p *Node) DueSince() time.Time {
 }
 
 // part returns this node's part in the pool; nil if it has none, which may be because it is still to start.
-func (p *Node) part() (runner *pool.Runner, starting bool) {
+func (p *Part) part() (runner *pool.Runner, starting bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.runner, p.runner == nil && !p.due.IsZero()
@@ -369,7 +369,7 @@ func (p *Node) part() (runner *pool.Runner, starting bool) {
 
 // Absent returns why this node does not hear the other nodes of the pool, nor they it; nil if nothing is in the way, or it has no
 // part in the pool.
-func (p *Node) Absent() error {
+func (p *Part) Absent() error {
 	if p == nil {
 		return nil
 	}
@@ -381,7 +381,7 @@ func (p *Node) Absent() error {
 }
 
 // status returns how the pool stands; not known if this node has no part in it.
-func (p *Node) status() (status pool.Status, known bool) {
+func (p *Part) status() (status pool.Status, known bool) {
 	if p == nil {
 		return pool.Status{}, false
 	}
@@ -392,17 +392,8 @@ func (p *Node) status() (status pool.Status, known bool) {
 	return runner.Status(), true
 }
 
-// Status returns how the pool stands, as far as this node knows; an error if it has no part in it.
-func (p *Node) Status() (pool.Status, error) {
-	status, known := p.status()
-	if !known {
-		return pool.Status{}, p.absence()
-	}
-	return status, nil
-}
-
 // absence returns why this node has no part in the pool.
-func (p *Node) absence() error {
+func (p *Part) absence() error {
 	p.mu.Lock()
 	known, selected, starting := len(p.wanted) == len(cluster.Families), p.nodes[p.state.Config.NodeName], !p.due.IsZero()
 	p.mu.Unlock()
