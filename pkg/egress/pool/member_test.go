@@ -292,6 +292,20 @@ func TestMember_GivesAwayToAMemberNotToALease(t *testing.T) {
 	acts(t, m.Next(Alive{"c", false}, moment(0)), Release{Address: ip, Why: TakenOver})
 }
 
+// TestMember_ToldWithoutAnEpoch: a process that has just started says what it has before it knows the epochs. That is no less than what its
+// Lease says.
+func TestMember_ToldWithoutAnEpoch(t *testing.T) {
+	m := newTestMember(t, ip1)
+	m.announced("b", map[netip.Addr]uint64{ip1: 3})
+	if m.told(ip1, 3) || !m.leftToTaker(ip1, moment(0)) {
+		t.Error("before b says it, it is not left to b")
+	}
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip1: 0})}, moment(time.Millisecond))
+	if !m.told(ip1, 3) || m.leftToTaker(ip1, moment(time.Millisecond)) {
+		t.Error("b has said it, and it counts as not told")
+	}
+}
+
 func TestState_Parts(t *testing.T) {
 	s := peerState("node-1.example", 7, nil)
 	if parts := s.Parts(); len(parts) != 1 || len(parts[0].Held) > 0 {
