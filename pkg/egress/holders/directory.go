@@ -89,9 +89,11 @@ type node struct {
 	// something. heardDirectly is when it last announced something. Both are when changes of Leases were
 	// first heard of again, if that was later.
 	heard, heardDirectly time.Time
-	// spoke is the same as heard, but changes of Leases that are heard of again are no sign.
-	spoke  time.Time
-	silent bool
+	// spoke is when it last gave a sign of life itself. After that, spoke moves once, if changes of Leases are heard of again: it may have
+	// given one meanwhile. excused: it has moved.
+	spoke   time.Time
+	excused bool
+	silent  bool
 	// moving: it gave a sign of life within silence. A Lease that was there when this process started is none.
 	moving bool
 	// atBound: it announces an address with the largest epoch.
@@ -194,7 +196,7 @@ func (d *Directory) Apply(event Event, now time.Time) (changed bool) {
 }
 
 // Changed tells whether any answer has changed since it was last told: that of Holder but for Since, of Own or of Leased, or which
-// live nodes have an address; when Leased has heard of one is no answer. It is to be asked after what the pool's part of this node decides, too.
+// live nodes have an address; the third result of Leased changes without that. It is to be asked after what the pool's part of this node decides, too.
 func (d *Directory) Changed() (changed bool) {
 	d.turnAt = d.nextTurn()
 	changed, d.changed = d.changed, false

@@ -117,7 +117,8 @@ func (e Announced) apply(d *Directory) {
 		n.renewed = e.Renewed
 	}
 	before := *n
-	n.heard, n.spoke, n.silent, n.moving = d.now, d.now, false, n.moving || d.leasesKnown || e.Source == Announcement
+	n.spoke, n.excused = d.now, false
+	n.heard, n.silent, n.moving = d.now, false, n.moving || d.leasesKnown || e.Source == Announcement
 	if !same || before.silent || before.moving != n.moving {
 		d.state(e.Node, func(*node) { *said = &Statement{maps.Clone(e.Addresses), e.Revision} })
 	}
@@ -168,6 +169,9 @@ func (e Hearing) apply(d *Directory) {
 	if e.Now && d.deaf {
 		for _, n := range d.nodes {
 			n.heard, n.heardDirectly = d.now, d.now // of no meaning for one that is silent, or was not heard
+			if !n.excused {
+				n.spoke, n.excused = d.now, true
+			}
 		}
 	}
 	d.deaf = !e.Now

@@ -351,41 +351,60 @@ func TestPool_GatewaysOnBothSides(t *testing.T) {
 	}
 }
 
-// TestPool_GatewaysOnBothSidesAndMore: what a node has that dies then, the other half takes when its kernel has let go at the latest, also if
-// the API server comes and goes. What a half has that loses its gateway, it takes some minutes later.
+// TestPool_GatewaysOnBothSidesAndMore: what a node has that dies then, the other half takes when the Lease is not renewed any more, also if
+// the API server comes and goes. What is on a half that loses its gateway, or on a node that is drained, is on the other half ten minutes after
+// the cut.
 func TestPool_GatewaysOnBothSidesAndMore(t *testing.T) {
-	for name, fail := range map[string]func(s *simulation){
-		"a process dies": func(s *simulation) { s.crash(s.nodes[0]) },
-		"a node dies":    func(s *simulation) { s.powerOff(s.nodes[0]) },
-		"a node dies, and the API server comes and goes": func(s *simulation) {
+	for name, c := range map[string]struct {
+		nodes  int
+		fail   func(s *simulation)
+		within time.Duration
+		// empty is the side that has no addresses then; -1 for none.
+		empty int
+	}{
+		"a process dies": {2, func(s *simulation) { s.crash(s.nodes[0]) }, pool.Lifetime + 2*time.Second, -1},
+		"a node dies":    {2, func(s *simulation) { s.powerOff(s.nodes[0]) }, pool.Lifetime + 2*time.Second, 1},
+		"a node dies, and the API server comes and goes": {2, func(s *simulation) {
 			s.powerOff(s.nodes[0])
 			for at := 5 * time.Second; at < pool.Lifetime; at += 5 * time.Second {
 				s.after(at, func() { s.leave(500 * time.Millisecond) })
 			}
-		},
+		}, pool.Lifetime + 8*time.Second, 1},
+		"one gateway dies":   {4, func(s *simulation) { s.without = map[int]bool{0: true} }, 10 * time.Minute, 0},
+		"the other one does": {4, func(s *simulation) { s.without = map[int]bool{1: true} }, 10 * time.Minute, 1},
+		"a node is drained":  {2, func(s *simulation) { s.drain(s.nodes[0], true) }, 10 * time.Minute, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := halves(t, 2)
+			s := halves(t, c.nodes)
 			s.run(time.Minute)
-			fail(s)
-			s.run(pool.Lifetime + 2*time.Second)
+			c.fail(s)
+			s.run(c.within)
+			s.served()
+			s.unmoved(func() { s.run(5 * time.Minute) })
+			s.served()
+			for _, n := range s.nodes {
+				if n.segment == c.empty && len(n.kernel) > 0 {
+					t.Errorf("%s has %d addresses", n.name, len(n.kernel))
+				}
+				if !n.running {
+					continue
+				}
+				if unheld := n.Member().Status().Unheld; len(unheld) > 0 && !n.draining {
+					t.Errorf("%s says of %d addresses that nobody has them", n.name, len(unheld))
+				}
+			}
+			s.heal()
+			for _, n := range s.nodes {
+				if n.off {
+					s.powerOn(n)
+				} else if !n.running {
+					s.boot(n)
+				}
+			}
+			s.unmoved(func() { s.run(10 * time.Second) })
 			s.served()
 		})
 	}
-	t.Run("a gateway dies", func(t *testing.T) {
-		for side := range 2 {
-			s := halves(t, 4)
-			s.run(time.Minute)
-			s.without = map[int]bool{side: true}
-			s.run(10 * time.Minute)
-			for _, n := range s.nodes {
-				if n.segment == side && len(n.kernel) > 0 {
-					t.Errorf("%s has %d addresses, and no gateway", n.name, len(n.kernel))
-				}
-			}
-			s.served()
-		}
-	})
 }
 
 func TestPool_TwoNodesNeedTheGateway(t *testing.T) {

@@ -94,9 +94,18 @@ func (m *Member) leftToTaker(ip netip.Addr, now time.Time) bool {
 	}
 	until := since.Add(freshness)
 	if m.tied() {
-		until = holders.Earlier(heard.Add(Lifetime), since.Add(longestLeft))
+		until = heard.Add(Lifetime)
+		if m.Majority() {
+			until = holders.Earlier(until, since.Add(longestLeft))
+		}
 	}
 	return !m.due(until, now) && !m.told(ip, epoch)
+}
+
+// takenOutOfReach tells whether another live node has taken an address, and has had its time to say so to this member.
+func (m *Member) takenOutOfReach(ip netip.Addr, now time.Time) bool {
+	epoch, since, _ := m.book.Leased(ip, now)
+	return epoch > 0 && !m.told(ip, epoch) && m.due(since.Add(freshness), now)
 }
 
 // objection says why a member cannot hold an address.

@@ -96,9 +96,10 @@
 // A network in which a router answers for all addresses (proxy ARP) cannot be used: every address is in use
 // there. A node has 2,048 addresses at most, all of which it can announce. Where a majority of the pool fails at once, what the
 // rest has stays, and what the others had is served when enough of them are back. Where each half of an even pool has a gateway,
-// each takes the addresses of the other half, gives way to the newest Lease, and leaves them to that node until its Lease has not been
-// renewed for 30 s, or for 10 minutes: the other half may have lost its gateway since, and nobody here can know. A node that restarts
-// meanwhile may take them at once. One that is drained meanwhile hands nothing to the other half. Members of versions that seal differently do not
+// each takes the addresses of the other half, and gives way to the newest Lease. It leaves them to that node as long as it sees its Lease
+// renewed every 30 s, and for 10 minutes at most: the other half may have lost its gateway since, and nobody here can know. So all of them move
+// every ten minutes, as long as that lasts. A node that restarts meanwhile may take them at once, one that is drained hands nothing to the
+// other half before, and if the API server is away for half a minute, each half has all addresses until it is back. Members of versions that seal differently do not
 // hear each other: while a cluster is updated from one, they are two groups. The one that is a majority of the pool hands addresses over
 // within itself, and takes those of nodes that do not answer for them any more, whichever version these had. The other one keeps what it
 // has, and can neither be drained nor take anything.

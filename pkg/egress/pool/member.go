@@ -166,7 +166,7 @@ func (m *Member) expire(now time.Time) {
 // giveWay releases what is not wanted any more, and what another member has with a higher epoch: also one that this node, which
 // has just come back to the network, does not find alive yet. A majority that this member does not reach takes its addresses
 // without a word to it, and this member may find out late that it reaches none: so it goes by the Leases as well. What it gives
-// away itself it serves until the next holder says that it has it, and a Lease does not say that.
+// away itself it serves until the next holder says that it has it, which a Lease does not say; but one that it does not reach says nothing.
 func (m *Member) giveWay(now time.Time) (actions []Action) {
 	speaks := func(p *peer) bool { return p.alive || now.Sub(p.spoke) <= validity }
 	cutOff := m.pool != nil && !m.Majority()
@@ -178,7 +178,7 @@ func (m *Member) giveWay(now time.Time) (actions []Action) {
 			actions = append(actions, m.release(ip, Unwanted, ""))
 		case rival != "" && m.outranked(ip, rival):
 			actions = append(actions, m.giveTo(ip, rival))
-		case held[ip] > 0 && m.book.EpochElsewhere(ip, now) > held[ip] && (cutOff || m.objection(m.name, ip) == ""):
+		case held[ip] > 0 && m.book.EpochElsewhere(ip, now) > held[ip] && (cutOff || m.objection(m.name, ip) == "" || m.takenOutOfReach(ip, now)):
 			actions = append(actions, m.release(ip, TakenOver, ""))
 		}
 	}

@@ -304,6 +304,10 @@ func TestMember_ToldWithoutAnEpoch(t *testing.T) {
 	if !m.told(ip1, 3) || m.leftToTaker(ip1, moment(time.Millisecond)) {
 		t.Error("b has said it, and it counts as not told")
 	}
+	m.Next(Alive{"b", false}, moment(2*time.Millisecond))
+	if m.told(ip1, 3) {
+		t.Error("what b has said of no epoch counts although it is not live any more")
+	}
 }
 
 func TestState_Parts(t *testing.T) {

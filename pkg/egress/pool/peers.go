@@ -106,10 +106,11 @@ func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
 	return name
 }
 
-// told tells whether a member has said that it has an address, with an epoch or a higher one, or that it does not know the epoch yet.
+// told tells whether a member has said that it has an address, with an epoch or a higher one, or, if it is live, that it does not know the
+// epoch yet.
 func (m *Member) told(ip netip.Addr, epoch uint64) bool {
-	for _, p := range m.peers {
-		if said, has := p.state.Held[ip]; has && (said == 0 || said >= epoch) {
+	for name, p := range m.peers {
+		if said, has := p.state.Held[ip]; has && (said >= epoch || said == 0 && m.live(name)) {
 			return true
 		}
 	}
