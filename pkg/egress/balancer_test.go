@@ -31,13 +31,6 @@ import (
 
 var egressIP = netip.MustParseAddr("203.0.113.10")
 
-func newNode(name, ip string, ready v1.ConditionStatus) *v1.Node {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
-	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready}}
-	return n
-}
-
 // balancerTest is an Extension of node-a in a cluster where the Service shop/web has the egress IP by its load balancer.
 type balancerTest struct {
 	testing.TB
@@ -56,7 +49,7 @@ func newBalancerTest(t *testing.T) *balancerTest {
 		metallb.Statuses: "ServiceL2StatusList", metallb.L2Advertisements: "L2AdvertisementList", metallb.BGPAdvertisements: "BGPAdvertisementList",
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
-		n := newNode(name, ip, v1.ConditionTrue)
+		n := clustertest.NewNode(name, ip, v1.ConditionTrue)
 		b.state.SetNode(n)
 		b.steerer.SetNode(n)
 	}

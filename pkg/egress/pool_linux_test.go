@@ -35,7 +35,7 @@ func TestFaults_OfThePool(t *testing.T) {
 		defer e.running.Wait()
 		defer cancel()
 		e.keys.ring.Set(holders.Keys{make([]byte, 32)})
-		self := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
+		self := clustertest.NewNode("node-a", "192.0.2.2", v1.ConditionTrue)
 		self.Labels = map[string]string{"pool": "yes"}
 		e.setNode(self)
 		for _, command := range []string{"ip address add 192.0.2.2/32 dev lo", "ip link set lo up"} {

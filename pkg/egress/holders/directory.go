@@ -196,7 +196,8 @@ func (d *Directory) Apply(event Event, now time.Time) (changed bool) {
 }
 
 // Changed tells whether any answer has changed since it was last told: that of Holder but for Since, of Own or of Leased, or which
-// live nodes have an address; the third result of Leased changes without that. It is to be asked after what the pool's part of this node decides, too.
+// live nodes have an address; the third result of Leased changes without that. It is to be asked after what the pool's part of this node
+// decides, too.
 func (d *Directory) Changed() (changed bool) {
 	d.turnAt = d.nextTurn()
 	changed, d.changed = d.changed, false

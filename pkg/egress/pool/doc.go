@@ -99,8 +99,8 @@
 // each takes the addresses of the other half, and gives way to the newest Lease. It leaves them to that node as long as it sees its Lease
 // renewed every 30 s, and for 10 minutes at most: the other half may have lost its gateway since, and nobody here can know. So all of them move
 // every ten minutes, as long as that lasts. A node that restarts meanwhile may take them at once, one that is drained hands nothing to the
-// other half before, and if the API server is away for half a minute, each half has all addresses until it is back. Members of versions that seal differently do not
-// hear each other: while a cluster is updated from one, they are two groups. The one that is a majority of the pool hands addresses over
+// other half before, and if the API server is away for half a minute, each half has all addresses until it is back. Members of versions
+// that seal differently do not hear each other: while a cluster is updated from one, they are two groups. The one that is a majority of the pool hands addresses over
 // within itself, and takes those of nodes that do not answer for them any more, whichever version these had. The other one keeps what it
 // has, and can neither be drained nor take anything.
 //

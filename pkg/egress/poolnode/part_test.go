@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
@@ -71,20 +72,13 @@ func (p *poolTest) steerWith(ports *sourceports.Allocator) {
 		Outer: v1.IPv4Protocol, Ports: ports, Running: p.config.Running, Changed: func() { p.config.Changed() }, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool) {},
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
-		n := newNode(name, ip)
+		n := clustertest.NewNode(name, ip, v1.ConditionTrue)
 		p.state.SetNode(n)
 		p.steerer.SetNode(n)
 	}
 	p.steerer.Apply(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
 	p.steerer.Apply(holders.LeasesKnown{})
 	p.steerer.Sync(v1.IPv4Protocol)
-}
-
-func newNode(name, ip string) *v1.Node {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
-	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
-	return n
 }
 
 // plansFor are the addresses whose pods' rules this node has.
@@ -98,7 +92,7 @@ func (p *poolTest) isLocal() bool { return p.steerer.Holder(egressIP).State == h
 
 // label has a node be in the pool, or not.
 func (p *poolTest) label(name string, in bool) {
-	n := newNode(name, "")
+	n := clustertest.NewNode(name, "", v1.ConditionTrue)
 	if in {
 		n.Labels = map[string]string{"pool": "yes"}
 	}
@@ -591,7 +585,7 @@ func TestPart_AddressOfAnother(t *testing.T) {
 			p := newPoolTest(t)
 			p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
 			set := func(name, ip string, age int) {
-				n := newNode(name, ip)
+				n := clustertest.NewNode(name, ip, v1.ConditionTrue)
 				n.Labels, n.CreationTimestamp = map[string]string{"pool": "yes"}, metav1.Unix(int64(1000-age), 0)
 				p.state.SetNode(n)
 				p.SetNode(n)

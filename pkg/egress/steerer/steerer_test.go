@@ -54,7 +54,7 @@ func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *
 		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known++ }, Came: func(map[netip.Addr]bool) {},
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
-		n := newNode(name, ip, v1.ConditionTrue)
+		n := clustertest.NewNode(name, ip, v1.ConditionTrue)
 		state.SetNode(n)
 		s.SetNode(n)
 	}
@@ -67,13 +67,6 @@ func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *
 func (s *steered) plansFor() map[netip.Addr]bool {
 	_, place := s.state.Input(v1.IPv4Protocol)
 	return place.Held
-}
-
-func newNode(name, ip string, ready v1.ConditionStatus) *v1.Node {
-	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
-	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready}}
-	return n
 }
 
 var egressIP = netip.MustParseAddr("203.0.113.10")
@@ -138,7 +131,7 @@ func TestSteerer_NextHops(t *testing.T) {
 func TestSteerer_AsksTheKernelWithoutTheLock(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.config.Kernel.Transport = steering.Direct
-	third := newNode("node-c", "192.0.2.4", v1.ConditionTrue)
+	third := clustertest.NewNode("node-c", "192.0.2.4", v1.ConditionTrue)
 	s.state.SetNode(third)
 	s.SetNode(third)
 	s.Apply(s.announce("node-b", 1))
@@ -195,7 +188,7 @@ func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {
 		defer synctest.Wait()
 		defer cancel()
 		go s.publisher.Run(ctx)
-		self := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
+		self := clustertest.NewNode("node-a", "192.0.2.2", v1.ConditionTrue)
 		self.UID = "uid-1"
 		s.SetNode(self)
 		chosen := plan.NodeChoices{"shop/web": {netip.MustParseAddr("10.128.0.5"): egressIP}}
@@ -311,7 +304,7 @@ func TestSteerer_HardwareOfNodesAlone(t *testing.T) {
 	}
 	for i := range 100 { // nodes come and go
 		name, ip := fmt.Sprintf("node-%d", i), netip.AddrFrom4([4]byte{10, 0, 0, byte(i)})
-		s.state.SetNode(newNode(name, ip.String(), v1.ConditionTrue))
+		s.state.SetNode(clustertest.NewNode(name, ip.String(), v1.ConditionTrue))
 		if !asked() {
 			t.Fatalf("the kernel is not asked for %s, which has come", name)
 		}
@@ -373,14 +366,8 @@ func TestSteerer_Ways(t *testing.T) {
 
 // TestFor_Leases: a dry run knows from Leases, Nodes and its own addresses what a node would learn.
 func TestFor_Leases(t *testing.T) {
-	node := func(name, ip string) *v1.Node {
-		n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
-		n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}
-		return n
-	}
 	objects := cluster.Objects{
-		Nodes: []*v1.Node{node("node-a", "192.0.2.2"), node("node-b", "192.0.2.3")},
+		Nodes: []*v1.Node{clustertest.NewNode("node-a", "192.0.2.2", v1.ConditionTrue), clustertest.NewNode("node-b", "192.0.2.3", v1.ConditionTrue)},
 		Services: []*v1.Service{{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"},
 			Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
@@ -408,14 +395,14 @@ func TestFor_Leases(t *testing.T) {
 // TestFor_WhoSends: a dry run of the node that has an egress IP, or may get it as a node of the pool, knows on which
 // nodes the pods run, and without a tunnel the nodes' hardware addresses.
 func TestFor_WhoSends(t *testing.T) {
-	here := newNode("node-a", "192.0.2.2", v1.ConditionTrue)
+	here := clustertest.NewNode("node-a", "192.0.2.2", v1.ConditionTrue)
 	here.Labels = map[string]string{"pool": "yes"}
 	slice := clustertest.NewSlice("web-1", "web", "10.128.1.11")
 	slice.Endpoints[0].NodeName = ptr.To("node-b")
 	web := clustertest.NewService("web", func(s *v1.Service) { s.Spec.ExternalIPs = []string{egressIP.String()} })
 	at, far := kernel.HardwareAddr{2, 0, 0, 0, 0, 3}, netip.MustParseAddr("192.0.2.3")
 	objects := cluster.Objects{
-		Nodes:    []*v1.Node{here, newNode("node-b", far.String(), v1.ConditionTrue)},
+		Nodes:    []*v1.Node{here, clustertest.NewNode("node-b", far.String(), v1.ConditionTrue)},
 		Services: []*v1.Service{web}, EndpointSlices: []*discovery.EndpointSlice{slice},
 		Held:     map[netip.Addr]bool{egressIP: true},
 		Hardware: map[netip.Addr]kernel.HardwareAddr{far: at, netip.MustParseAddr("192.0.2.99"): {2}},
@@ -506,7 +493,7 @@ func TestSteerer_WakesInTime(t *testing.T) {
 		t.Errorf("all is well, and the next sync is at %s", wake)
 	}
 	for _, wakes := range []int{1, 1} { // it knows already
-		s.SetNode(newNode("node-b", "192.0.2.3", v1.ConditionFalse))
+		s.SetNode(clustertest.NewNode("node-b", "192.0.2.3", v1.ConditionFalse))
 		if s.wakes != wakes {
 			t.Errorf("woken %d times, want %d", s.wakes, wakes)
 		}
@@ -640,7 +627,7 @@ func TestSteerer_Homes(t *testing.T) {
 	expect(map[string]string{"10.128.0.11": "192.0.2.2"})
 	set("b", "10.128.1.12", "node-b")
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3"})
-	moved := newNode("node-d", "192.0.2.5", v1.ConditionTrue)
+	moved := clustertest.NewNode("node-d", "192.0.2.5", v1.ConditionTrue)
 	s.state.SetNode(moved)
 	s.SetNode(moved)
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.2", "10.128.1.12": "192.0.2.3", "10.128.3.11": "192.0.2.5"})
@@ -655,7 +642,7 @@ func TestSteerer_Homes(t *testing.T) {
 func BenchmarkSteerer_Steering(b *testing.B) {
 	s := newSteered(b, holders.Auto, netip.MustParsePrefix("10.128.0.0/14"))
 	for i := range 5_000 {
-		s.state.SetNode(newNode(fmt.Sprint("node-", i), fmt.Sprintf("100.64.%d.%d", i>>8, i&255), v1.ConditionTrue))
+		s.state.SetNode(clustertest.NewNode(fmt.Sprint("node-", i), fmt.Sprintf("100.64.%d.%d", i>>8, i&255), v1.ConditionTrue))
 	}
 	s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 	for slice := range 100 {
@@ -685,7 +672,7 @@ func TestSteerer_AddressJudgedLater(t *testing.T) {
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.Blackhole}})
 	s.state.SetServiceCIDRs(nil)
 	s.expect(map[netip.Addr]kernel.Way{egressIP: {Kind: kernel.ToNode, Node: netip.MustParseAddr("192.0.2.3")}})
-	own := newNode("node-b", "192.0.2.2", v1.ConditionTrue) // this node's
+	own := clustertest.NewNode("node-b", "192.0.2.2", v1.ConditionTrue) // this node's
 	s.state.SetNode(own)
 	s.SetNode(own)
 	if got, _ := s.Sync(v1.IPv4Protocol); got.Self != netip.MustParseAddr("192.0.2.2") || len(got.Nodes) > 0 {

@@ -55,6 +55,14 @@ func Placed(name, service string, endpoints ...string) *discovery.EndpointSlice 
 	return slice
 }
 
+// NewNode returns a Node that is Ready or not, with an InternalIP.
+func NewNode(name, ip string, ready v1.ConditionStatus) *v1.Node {
+	n := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	n.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}}
+	n.Status.Conditions = []v1.NodeCondition{{Type: v1.NodeReady, Status: ready}}
+	return n
+}
+
 // BoundPods lists them.
 func BoundPods(p plan.Plan) string {
 	var pods []string
