@@ -97,7 +97,9 @@ func (e *Extension) findEarlierNAT(name v1.IPFamily, finder *natorder.Finder) {
 
 // earlierNATWarnings returns what a verification says of it.
 func (e *Extension) earlierNATWarnings(ctx context.Context, name v1.IPFamily) (warnings []string, err error) {
-	found, err := e.natFinder(name).Find(ctx)
+	finder := e.natFinder(name)
+	defer finder.Close()
+	found, err := finder.Find(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look for source NAT of other software that comes before egress SNAT: %w", err)
 	}

@@ -23,10 +23,15 @@ const (
 // followNeighbours looks for rules of other software that do not go together with ours.
 func (e *Extension) followNeighbours() {
 	looks := e.looksAtNeighbours()
+	defer func() {
+		for _, look := range looks {
+			look.close()
+		}
+	}()
 	for due := make([]time.Time, len(looks)); ; {
 		for i, look := range looks {
 			if began := time.Now(); !began.Before(due[i]) {
-				look()
+				look.find()
 				ended := time.Now()
 				due[i] = ended.Add(restAfter(ended.Sub(began), e.config.SyncPeriod/2))
 			}
@@ -45,15 +50,18 @@ func restAfter(took, halfPeriod time.Duration) time.Duration {
 	return min(betweenLooks+restAfterLook*max(0, took-shortLook), max(halfPeriod, betweenLooks))
 }
 
+// neighbourLook is a look at rules of other software.
+type neighbourLook struct{ find, close func() }
+
 // looksAtNeighbours are those that there are.
-func (e *Extension) looksAtNeighbours() (looks []func()) {
+func (e *Extension) looksAtNeighbours() (looks []neighbourLook) {
 	for _, name := range cluster.Families {
 		finder := e.natFinder(name)
-		looks = append(looks, func() { e.findEarlierNAT(name, finder) })
+		looks = append(looks, neighbourLook{func() { e.findEarlierNAT(name, finder) }, finder.Close})
 	}
 	if e.steerer != nil {
 		marks := &steering.MarkUsers{Mask: e.config.Ways.Kernel.MarkMask}
-		looks = append(looks, func() { e.findMarks(marks) })
+		looks = append(looks, neighbourLook{func() { e.findMarks(marks) }, marks.Close})
 	}
 	return looks
 }

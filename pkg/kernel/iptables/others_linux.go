@@ -5,15 +5,57 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// IsLegacy tells whether the iptables on PATH is iptables-legacy.
-func IsLegacy(ctx context.Context, family kernel.Family) (bool, error) {
-	backend, err := commandsFor(family, "").backend(ctx)
-	return backend == backendLegacy, err
+// Program finds out again and again which back end the iptables on PATH has. It runs the program only if another one is there than
+// before.
+type Program struct {
+	known  file
+	legacy bool
+}
+
+// file is what a program is in.
+type file struct {
+	path    string
+	changed time.Time
+}
+
+// IsLegacy tells whether it is iptables-legacy.
+func (p *Program) IsLegacy(ctx context.Context, family kernel.Family) (bool, error) {
+	commands := commandsFor(family, "")
+	now, err := fileOf(commands.version)
+	if err != nil || now == p.known {
+		return p.legacy, err
+	}
+	backend, err := commands.backend(ctx)
+	if err == nil {
+		*p = Program{now, backend == backendLegacy}
+	}
+	return p.legacy, err
+}
+
+// fileOf returns which file runs if this program is run.
+func fileOf(program string) (f file, err error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return f, err
+	}
+	if f.path, err = filepath.EvalSymlinks(path); err != nil {
+		return f, err
+	}
+	info, err := os.Stat(f.path)
+	if err != nil {
+		return f, err
+	}
+	f.changed = info.ModTime()
+	return f, nil
 }
 
 // LegacyRule is a rule of iptables-legacy.

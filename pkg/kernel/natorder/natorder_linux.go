@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -43,6 +42,7 @@ type Finder struct {
 	// why it is not known which one that is now.
 	otherNFT, otherLegacy bool
 	unknown               error
+	program               iptables.Program
 	found                 nft.Found[[]Chain]
 	// legacy has what was found last in the other back end.
 	legacy []Chain
@@ -55,7 +55,7 @@ func NewFinder(family kernel.Family, priority int32) *Finder {
 }
 
 // Find returns the chains that are there now, sorted; none of nftables where the kernel has none. As long as nobody changes
-// the ruleset it costs one message; a change costs a run of iptables besides, if ours are in its chain. Where they are iptables-nft's,
+// the ruleset it costs one message; another program named iptables costs a run of it besides, if ours are in its chain. Where they are iptables-nft's,
 // each look costs a copy of the legacy table nat. If it cannot look everywhere, it returns an error, and those that it found there the
 // last time.
 func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
@@ -70,11 +70,14 @@ func (f *Finder) Find(ctx context.Context) ([]Chain, error) {
 	return slices.Concat(found, f.legacy), err
 }
 
+// Close ends the connection to the kernel. The next Find opens another one.
+func (f *Finder) Close() { f.found.Close() }
+
 // findLegacy looks for rules of iptables-legacy, where ours are iptables-nft's.
 func (f *Finder) findLegacy(ctx context.Context) error {
 	changes := false
 	if f.otherLegacy {
-		if err := iptables.LegacyRulesFrom(f.family, "nat", iptablesHooks["nat"], func(parts []iptables.LegacyPart) bool {
+		if err := iptables.LegacyRulesFrom(f.family, natTable, postrouting, func(parts []iptables.LegacyPart) bool {
 			changes = slices.ContainsFunc(parts, func(p iptables.LegacyPart) bool { return slices.Contains(sourceTargets, string(p.Name)) })
 			return !changes
 		}); err != nil {
@@ -82,6 +85,7 @@ func (f *Finder) findLegacy(ctx context.Context) error {
 		}
 	}
 	if changes && f.legacy == nil { // they may be ours: the programs on PATH write by this back end now
+		f.program = iptables.Program{} // a script may choose between both
 		if err := f.askIPTables(ctx); err != nil {
 			return err
 		}
@@ -92,7 +96,7 @@ func (f *Finder) findLegacy(ctx context.Context) error {
 	f.legacy = nil
 	if changes {
 		of := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[f.family]
-		f.legacy = []Chain{{Family: of, Table: "nat", Name: iptablesHooks["nat"], Priority: iptables.SourceNATPriority, Legacy: true}}
+		f.legacy = []Chain{{Family: of, Table: natTable, Name: postrouting, Priority: iptables.SourceNATPriority, Legacy: true}}
 	}
 	return nil
 }
@@ -102,7 +106,7 @@ func (f *Finder) askIPTables(ctx context.Context) error {
 	if f.priority < iptables.SourceNATPriority {
 		return nil
 	}
-	legacy, err := iptables.IsLegacy(ctx, f.family)
+	legacy, err := f.program.IsLegacy(ctx, f.family)
 	if err != nil {
 		return fmt.Errorf("find out which back end of iptables there is: %w", err)
 	}
@@ -111,19 +115,17 @@ func (f *Finder) askIPTables(ctx context.Context) error {
 }
 
 func (f *Finder) find(c *nft.Conn) (found []Chain, err error) {
-	tables, err := f.foreign(c)
-	if err != nil || len(tables) == 0 {
-		return nil, err
-	}
-	for _, of := range tables {
-		chains, err := c.ListChainsOfTableFamily(of)
+	for _, of := range []nftables.TableFamily{nft.FamilyOf(f.family).Table, nftables.TableFamilyINet} {
+		tables, err := c.OtherTables(of)
 		if err != nil {
-			return nil, fmt.Errorf("list the nftables chains: %w", err)
+			return nil, err
 		}
-		for _, chain := range chains {
-			if f.comesFirst(chain) && changesSources(c, chain, chains) {
-				found = append(found, Chain{Family: families[of], Table: chain.Table.Name, Name: chain.Name, Priority: int32(*chain.Priority)})
+		for _, t := range tables {
+			inTable, err := f.findIn(c, t)
+			if err != nil {
+				return nil, err
 			}
+			found = append(found, inTable...)
 		}
 	}
 	slices.SortFunc(found, func(a, b Chain) int {
@@ -132,81 +134,58 @@ func (f *Finder) find(c *nft.Conn) (found []Chain, err error) {
 	return found, nil
 }
 
-// families are those that may have chains for packets of an IP family, with nft's names.
+// families are nft's names of those that may have chains for packets of an IP family.
 var families = map[nftables.TableFamily]string{
 	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
 }
 
-// foreign returns the families in which others have tables. There may be tens of thousands of chains in those of kube-proxy and
-// iptables, whose priorities are known: nobody lists these in vain.
-func (f *Finder) foreign(c *nft.Conn) (with []nftables.TableFamily, err error) {
-	for _, of := range []nftables.TableFamily{nft.FamilyOf(f.family).Table, nftables.TableFamilyINet} {
-		tables, err := c.ListTablesOfFamily(of)
+func (f *Finder) findIn(c *nft.Conn, t *nftables.Table) (found []Chain, err error) {
+	chains, err := f.chains(c, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range chains.Roots() {
+		chain, err := c.ListChain(t, name)
 		if err != nil {
-			return nil, fmt.Errorf("list the nftables tables: %w", err)
+			return nil, fmt.Errorf("read the nftables chain %s of the table %s: %w", name, t.Name, err)
 		}
-		if slices.ContainsFunc(tables, func(t *nftables.Table) bool { return !known(t) && (f.otherNFT && t.Name == "nat" || !ofIPTables(c, t)) }) {
-			with = append(with, of)
+		if f.comesFirst(chain) && changesSources(c, t, chains.From(name)) {
+			found = append(found, Chain{Family: families[t.Family], Table: t.Name, Name: name, Priority: int32(*chain.Priority)})
 		}
 	}
-	return with, nil
+	return found, nil
 }
 
-// known tells whether a table is ours or kube-proxy's.
-func known(t *nftables.Table) bool {
-	return strings.HasPrefix(t.Name, "openshift-egress") || t.Name == "kube-proxy"
-}
-
-// iptablesHooks are the names of base chains that iptables-nft makes in its tables.
-var iptablesHooks = map[string]string{"nat": "POSTROUTING", "filter": "FORWARD", "mangle": "FORWARD", "raw": "PREROUTING", "security": "FORWARD"}
-
-// ofIPTables tells whether iptables-nft has made a table.
-func ofIPTables(c *nft.Conn, t *nftables.Table) bool {
-	name, is := iptablesHooks[t.Name]
-	if !is || t.Family == nftables.TableFamilyINet {
-		return false
+// chains returns those of a table by which packets may get a source address before ours. iptables-nft's own have a known priority, and
+// there may be tens of thousands of kube-proxy's: nobody lists these in vain.
+func (f *Finder) chains(c *nft.Conn, t *nftables.Table) (nft.Chains, error) {
+	ofIPTables, err := c.OfIPTables(t)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ofIPTables:
+		return c.Chains(t)
+	case f.otherNFT && t.Name == natTable:
+		return c.ChainsFrom(t, []string{postrouting}, func(string) bool { return false })
 	}
-	chain, err := c.ListChain(t, name)
-	return err == nil && chain != nil
+	return nil, nil
 }
 
-// comesFirst tells whether a chain of somebody else's may decide before ours.
+// natTable and postrouting are where iptables has its source NAT.
+const natTable, postrouting = "nat", "POSTROUTING"
+
+// comesFirst tells whether a chain may decide before ours.
 func (f *Finder) comesFirst(chain *nftables.Chain) bool {
 	return chain.Type == nftables.ChainTypeNAT && chain.Hooknum != nil && *chain.Hooknum == *nftables.ChainHookPostrouting &&
-		chain.Priority != nil && int32(*chain.Priority) <= f.priority && !known(chain.Table) && (f.otherNFT || chain.Table.Name != "nat" || chain.Name != iptablesHooks["nat"])
+		chain.Priority != nil && int32(*chain.Priority) <= f.priority
 }
 
-// changesSources tells whether a packet that comes to a base chain may meet a rule that gives it a source address. A chain whose rules cannot
-// be read may have one.
-func changesSources(c *nft.Conn, base *nftables.Chain, chains []*nftables.Chain) bool {
-	of := map[string]*nftables.Chain{}
-	for _, chain := range chains {
-		if chain.Table.Name == base.Table.Name {
-			of[chain.Name] = chain
-		}
-	}
-	met, next := map[string]bool{base.Name: true}, []string{base.Name}
-	for len(next) > 0 {
-		chain := of[next[0]]
-		if next = next[1:]; chain == nil {
-			continue // gone meanwhile
-		}
-		rules, err := c.GetRules(chain.Table, chain)
-		if err != nil {
-			return true
-		}
-		for _, rule := range rules {
-			if changesSource(rule) {
-				return true
-			}
-			for _, name := range leadsTo(rule, of) {
-				if !met[name] {
-					met[name], next = true, append(next, name)
-				}
-			}
-		}
-	}
-	return false
+// changesSources tells whether a rule of these chains gives a source address. A chain whose rules cannot be read may have one.
+func changesSources(c *nft.Conn, t *nftables.Table, chains []string) bool {
+	return slices.ContainsFunc(chains, func(name string) bool {
+		rules, err := c.GetRules(t, &nftables.Chain{Name: name})
+		return err != nil || slices.ContainsFunc(rules, changesSource)
+	})
 }
 
 // changesSource tells whether a rule gives a source address.
@@ -226,20 +205,3 @@ func changesSource(rule *nftables.Rule) bool {
 
 // sourceTargets are the targets of iptables that give a source address.
 var sourceTargets = []string{"MASQUERADE", "SNAT", "NETMAP"}
-
-// leadsTo returns to which chains of its table a rule may lead: with a map of verdicts, to any.
-func leadsTo(rule *nftables.Rule, of map[string]*nftables.Chain) (names []string) {
-	for _, e := range rule.Exprs {
-		switch e := e.(type) {
-		case *expr.Verdict:
-			if e.Chain != "" {
-				names = append(names, e.Chain)
-			}
-		case *expr.Lookup:
-			if e.IsDestRegSet && e.DestRegister == 0 {
-				return slices.Collect(maps.Keys(of))
-			}
-		}
-	}
-	return names
-}

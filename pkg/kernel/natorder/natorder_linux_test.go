@@ -220,3 +220,31 @@ func (n node) settles(f *Finder, want ...string) {
 	}
 	n.finds("changed", f, want...)
 }
+
+// TestFinder_KubeProxysChains cost nothing: there may be a hundred thousand, and the ruleset changes with each Service.
+func TestFinder_KubeProxysChains(t *testing.T) {
+	n := newNode(t)
+	n.run("iptables -t nat -A POSTROUTING -j MASQUERADE; iptables -t mangle -N KUBE-KUBELET-CANARY")
+	var allocations []float64
+	for _, before := range []string{
+		"true",
+		`(echo '*nat'; seq -f ':KUBE-SVC-%g - [0:0]' 2000; seq -f '-A KUBE-SVC-%g -j RETURN' 2000; echo COMMIT) | iptables-restore -n
+		(echo 'table ip kube-proxy {'; seq -f 'chain service-%g { accept; }' 2000; echo '}') | nft -f -`,
+	} {
+		n.run(before)
+		f := NewFinder(kernel.IPv4, 100)
+		if err := n.host.Do(func() (err error) {
+			defer f.Close()
+			allocations = append(allocations, testing.AllocsPerRun(5, func() {
+				f.found.Forget()
+				_, err = f.Find(t.Context())
+			}))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if more := allocations[1] - allocations[0]; more > 50 {
+		t.Errorf("4,000 chains of kube-proxy take %.0f allocations more than none, which takes %.0f", more, allocations[0])
+	}
+}

@@ -2,6 +2,7 @@ package nft
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -34,8 +35,9 @@ func (r *Reader) Close() { r.conn.Close() }
 type ListedRule struct {
 	// Content is the same as long as the rule is, but for its counters.
 	Content []byte
-	// LeadsTo is the chain that it jumps or goes to, if any.
-	LeadsTo string
+	// LeadsTo is the chain that it jumps or goes to, if any. LeadsAnywhere: a map of verdicts says where.
+	LeadsTo       string
+	LeadsAnywhere bool
 }
 
 // Rules calls visit with each rule of a chain in their order, and tells whether there is such a chain. It costs
@@ -116,7 +118,13 @@ func (r *ListedRule) addExpression(name, data []byte) {
 		return
 	case "immediate":
 		verdict := attribute(attribute(data, unix.NFTA_IMMEDIATE_DATA), unix.NFTA_DATA_VERDICT)
-		r.LeadsTo = word(attribute(verdict, unix.NFTA_VERDICT_CHAIN))
+		if chain := word(attribute(verdict, unix.NFTA_VERDICT_CHAIN)); chain != "" {
+			r.LeadsTo = chain
+		}
+	case "lookup":
+		if to := attribute(data, unix.NFTA_LOOKUP_DREG); len(to) == 4 && binary.BigEndian.Uint32(to) == unix.NFT_REG_VERDICT {
+			r.LeadsAnywhere = true
+		}
 	}
 	r.Content = append(append(r.Content, name...), data...)
 }

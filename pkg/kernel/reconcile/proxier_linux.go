@@ -14,6 +14,7 @@ import (
 // HasProxierTable tells whether kube-proxy has its table in the kernel, for an IP family.
 func HasProxierTable(ctx context.Context, family kernel.Family) (bool, error) {
 	var found nft.Found[bool]
+	defer found.Close()
 	return found.Find(ctx, func(c *nft.Conn) (bool, error) {
 		tables, err := c.ListTablesOfFamily(nft.FamilyOf(family).Table)
 		if err != nil {

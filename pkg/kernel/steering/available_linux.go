@@ -89,29 +89,49 @@ func (s *pathState) foreignRoute(r netlink.Route) {
 // chain. Packets of the IP family do not pass tables of the other one; those of both are meant if the family is empty.
 func markConflicts(c *nft.Conn, of kernel.Family, mask uint32) (found conflict, err error) {
 	other := map[kernel.Family]nftables.TableFamily{kernel.IPv4: nftables.TableFamilyIPv6, kernel.IPv6: nftables.TableFamilyIPv4}[of]
-	chains, err := c.ListChains()
+	tables, err := c.OtherTables(nftables.TableFamilyUnspecified)
 	if err != nil {
-		return nil, fmt.Errorf("list the nftables chains: %w", err)
+		return nil, err
 	}
-	for _, chain := range chains {
-		if chain.Table.Family == other || strings.HasPrefix(chain.Table.Name, "openshift-egress") || chain.Table.Name == "kube-proxy" || strings.HasPrefix(chain.Name, "KUBE-") {
-			continue // with tens of thousands of chains, and other bits
+	for _, t := range tables {
+		if t.Family == other {
+			continue
 		}
-		rules, err := c.GetRules(chain.Table, chain)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, fmt.Errorf("list the nftables rules of others: %w", err)
-		}
+		chains, err := othersChains(c, t)
 		if err != nil {
-			continue // of a kind that the library does not know, or gone meanwhile
+			return nil, err
 		}
-		for _, r := range rules {
-			if usesMark(r, mask) {
-				found = append(found, markUsed(fmt.Sprintf("nftables chain %s of the table %s %s", chain.Name, tableFamilies[chain.Table.Family], chain.Table.Name), mask))
-				break
+		for _, chain := range chains {
+			rules, err := c.GetRules(t, &nftables.Chain{Name: chain})
+			if errors.Is(err, os.ErrDeadlineExceeded) {
+				return nil, fmt.Errorf("list the nftables rules of others: %w", err)
+			}
+			// An error is of a kind of rules that the library does not know, or the chain is gone meanwhile.
+			if slices.ContainsFunc(rules, func(r *nftables.Rule) bool { return usesMark(r, mask) }) {
+				found = append(found, markUsed(fmt.Sprintf("nftables chain %s of the table %s %s", chain, tableFamilies[t.Family], t.Name), mask))
 			}
 		}
 	}
 	return found, nil
+}
+
+// othersChains returns the chains of a table that may use bits of the mark; of iptables-nft's tables those that packets meet. There may be
+// tens of thousands of kube-proxy's, which uses other bits, and of our own.
+func othersChains(c *nft.Conn, t *nftables.Table) ([]string, error) {
+	leftOut := func(chain string) bool {
+		return strings.HasPrefix(chain, "KUBE-") || strings.HasPrefix(chain, iptables.ChainPrefix)
+	}
+	ofIPTables, err := c.OfIPTables(t)
+	if err != nil {
+		return nil, err
+	}
+	var chains nft.Chains
+	if ofIPTables {
+		chains, err = c.ChainsFrom(t, nft.IPTablesHooks(t.Name), leftOut)
+	} else {
+		chains, err = c.Chains(t)
+	}
+	return slices.DeleteFunc(chains.Names(), leftOut), err
 }
 
 // MarkUsers finds the rules of others that use bits of a mask, again and again.
@@ -133,6 +153,15 @@ func (m *MarkUsers) Find(ctx context.Context) ([]string, error) {
 		m.legacy = legacy
 	}
 	return slices.Concat(found, m.legacy), errors.Join(err, legacyErr)
+}
+
+// Close ends the connection to the kernel. The next Find opens another one.
+func (m *MarkUsers) Close() { m.found.Close() }
+
+func findMarkUsers(ctx context.Context, family kernel.Family, mask uint32) ([]string, error) {
+	m := MarkUsers{Family: family, Mask: mask}
+	defer m.Close()
+	return m.Find(ctx)
 }
 
 // legacyMarkConflicts is markConflicts for iptables-legacy.
@@ -246,7 +275,7 @@ func (c Config) conflictsAtStart(ctx context.Context) (found conflict, err error
 		return nil, err
 	}
 	found = s.conflicts
-	marks, err := (&MarkUsers{Family: c.Family, Mask: c.MarkMask}).Find(ctx)
+	marks, err := findMarkUsers(ctx, c.Family, c.MarkMask)
 	if err != nil {
 		return nil, err
 	}

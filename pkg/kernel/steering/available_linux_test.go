@@ -87,3 +87,35 @@ func TestMarkUsers_OneLookFails(t *testing.T) {
 	find(false, 2)
 	find(true, 1)
 }
+
+// TestMarkUsers_NFTChains: of iptables' tables each chain that packets meet is told, but for kube-proxy's and ours; of other tables each one.
+func TestMarkUsers_NFTChains(t *testing.T) {
+	const rule = " -j MARK --set-xmark 0x2/0x2"
+	host, _ := newMarker(t)
+	for _, command := range []string{
+		"iptables-nft -t mangle -N mine; iptables-nft -t mangle -A mine" + rule + "; iptables-nft -t mangle -N second; iptables-nft -t mangle -A second -g mine; iptables-nft -t mangle -A FORWARD -j second",
+		"iptables-nft -t mangle -N alone; iptables-nft -t mangle -A alone" + rule,
+		"iptables-nft -t mangle -N KUBE-MARK; iptables-nft -t mangle -A KUBE-MARK" + rule + "; iptables-nft -t mangle -A OUTPUT -j KUBE-MARK",
+		"nft 'table inet a { chain marks { meta mark set 0x2; }; chain p { type filter hook forward priority 0; ip saddr vmap { 10.0.0.1 : jump marks }; }; }'",
+		"nft 'table ip6 filter { chain p { type filter hook forward priority 0; meta mark and 0x2 == 0x2 drop; }; }'",
+	} {
+		if out, err := host.Run(t.Context(), "sh", "-ec", command); err != nil {
+			t.Fatalf("%s: %v: %s", command, err, out)
+		}
+	}
+	var found []string
+	if err := host.Do(func() (err error) {
+		found, err = findMarkUsers(t.Context(), "", 0x7e)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i, message := range found {
+		message, _, _ = strings.Cut(message, " uses bits")
+		found[i] = strings.TrimPrefix(message, "a rule in the nftables ")
+	}
+	slices.Sort(found)
+	if want := []string{"chain marks of the table inet a", "chain mine of the table ip mangle", "chain p of the table ip6 filter"}; !slices.Equal(found, want) {
+		t.Errorf("found %q, want %q", found, want)
+	}
+}

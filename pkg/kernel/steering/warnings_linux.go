@@ -28,7 +28,7 @@ func Warnings(ctx context.Context, c Config, networks []netip.Prefix) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	marks, err := (&MarkUsers{Family: c.Family, Mask: c.MarkMask}).Find(ctx)
+	marks, err := findMarkUsers(ctx, c.Family, c.MarkMask)
 	warnings = append(warnings, marks...)
 	if err != nil || c.Transport != VXLAN {
 		return warnings, err
