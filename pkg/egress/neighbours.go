@@ -29,11 +29,12 @@ func (e *Extension) followNeighbours() {
 		}
 	}()
 	for due := make([]time.Time, len(looks)); ; {
+		now := time.Now() // for all looks, so that they wake the process once
 		for i, look := range looks {
-			if began := time.Now(); !began.Before(due[i]) {
+			if !now.Before(due[i]) {
+				began := time.Now()
 				look.find()
-				ended := time.Now()
-				due[i] = ended.Add(restAfter(ended.Sub(began), e.config.SyncPeriod/2))
+				due[i] = now.Add(restAfter(time.Since(began), e.config.SyncPeriod/2))
 			}
 		}
 		select {

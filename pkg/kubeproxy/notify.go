@@ -3,6 +3,7 @@ package kubeproxy
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
-// notifyPeriod is how often the state for systemd is checked.
-const notifyPeriod = 250 * time.Millisecond
+// notifyPeriod is how often the state for systemd is checked until it is ready, readyPeriod how often after that.
+const notifyPeriod, readyPeriod = 250 * time.Millisecond, time.Second
 
 // notifier notifies systemd, if it listens, of the proxy's state (sd_notify(3)): READY=1 after the
 // first complete sync of the proxier and of all extensions, STATUS= with their numbers, WATCHDOG=1 while syncs succeed or none
@@ -49,6 +50,10 @@ type debt struct {
 
 // run returns when ctx ends.
 func (n *notifier) run(ctx context.Context) {
+	if os.Getenv("NOTIFY_SOCKET") == "" { // nobody listens
+		<-ctx.Done()
+		return
+	}
 	logger := klog.FromContext(ctx)
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
@@ -63,8 +68,19 @@ func (n *notifier) run(ctx context.Context) {
 		case now := <-ticker.C:
 			queued := byFamily(proxymetrics.SyncProxyRulesLastQueuedTimestamp)
 			n.tell(logger, n.look(now, watchdog, queued, n.synced()))
+			if n.ready {
+				ticker.Reset(settledPeriod(watchdog))
+			}
 		}
 	}
+}
+
+// settledPeriod is how often the state is checked once it is ready; often enough for a watchdog, if it is not zero.
+func settledPeriod(watchdog time.Duration) time.Duration {
+	if watchdog > 0 {
+		return min(readyPeriod, watchdog/3)
+	}
+	return readyPeriod
 }
 
 func (n *notifier) stopping() {
@@ -180,7 +196,7 @@ func byFamily(vec *metrics.GaugeVec) map[string]float64 {
 	if !vec.IsCreated() {
 		return values // not registered yet
 	}
-	collected := make(chan prometheus.Metric)
+	collected := make(chan prometheus.Metric, 2) // one for each IP family, so that the two goroutines do not wait for each other
 	go func() {
 		defer close(collected)
 		vec.GaugeVec.Collect(collected)

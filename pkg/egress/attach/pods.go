@@ -187,7 +187,7 @@ func (a *Attacher) refreshPods(sources podSources) {
 		case <-tick.C:
 		}
 		doubtful := a.doubtful()
-		if !sources.asksKubelet() {
+		if len(doubtful) > 0 && !sources.asksKubelet() {
 			continue
 		}
 		rand.Shuffle(len(doubtful), func(i, j int) { doubtful[i], doubtful[j] = doubtful[j], doubtful[i] })
