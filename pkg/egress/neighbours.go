@@ -14,7 +14,7 @@ const (
 	// as nobody changes rules of nftables, all looks together cost three messages, and 0.4 ms of CPU.
 	betweenLooks = 900 * time.Millisecond
 	// shortLook is how long a look may take at no cost. The next one of its kind is later by restAfterLook times what it has taken more:
-	// there may be tens of thousands of chains.
+	// others may have tens of thousands of rules, though kube-proxy's and ours are not among them.
 	shortLook, restAfterLook = 5 * time.Millisecond, 50
 	// mostNamed is how many chains are named in Events and in the log.
 	mostNamed = 5

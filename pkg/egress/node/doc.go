@@ -24,20 +24,23 @@
 //	 3 N  nobody answers for the address by ARP within 80 ms                           pool: neighbor.Ask, Probed.apply
 //	 4 N  a majority is there: the book has it here, with the next epoch               pool: Member.take; holders: Directory.Take
 //	 5 N  it is put on an interface, and the network is told                           pool: Runner.takeAddresses
-//	 6 N  packets leave from here: Arrived. All nodes are told, also by the Lease      poolnode: Part.moved; steerer: Steerer.Apply, tell
+//	 6 N  packets leave from here: Arrived. All nodes are told, also by the Lease      poolnode: Part.moved; steerer: Steerer.Apply, follow, tell
 //	 7 N  the rules of all pods that may leave from here were in the kernel before     steerer: Steerer.heldNow, steeringAt (Held)
 //	 8 P  an announcement comes: the book has the address at N                         holders: Announcer.hear; steerer: Steerer.Apply
-//	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; steerer: Steerer.Sync; reconcile
-//	10 P  each connection is nudged, so that N takes it up with its port               conntrack: Table.Delete, deleter.nudge
+//	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; steerer: Steerer.Sync;
+//	      (or 100 ms after the last one: egress-snat-min-sync-period)                  reconcile: Reconciler.Sync, run.writeChange; steering: Writer.Update
+//	10 P  each connection is nudged, so that N takes it up with its port               reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
 //	11 N  connections that no two ports tell apart are reset                           egress: clashes.expect; conntrack: Table.EndClashes
 //	12 C  the others are dead for it, and nobody answers, twice: it releases           pool: Member.look, Looked.apply; holders: Directory.Release
 //	13 C  packets leave from here no more: Left. The address is removed                poolnode: Part.moved; pool: Runner.release
+//	14 C  its pods' packets are dropped for 5 s. Then they leave from C (auto), or     holders: Directory.judge, Ways
+//	      are refused (required), until C hears of N
 //
 // A drain begins at 2: C is alive and says that it gives the address away, so nobody asks by ARP; N passes on what it does not track
 // (package handover) until C's pods leave by N, too.
 //
 // A [Node] is pure: it has no lock, starts nothing, waits for nobody, and time is passed in. Whoever has one calls it from one goroutine at
-// a time, does what the actions say, and tells the results. [pool.Runner] does so: it releases addresses, then takes others, and tells the
+// a time, does what the actions say, and tells the results. [pool.Runner] does so (by steerer.memberInBook, which has the lock): it releases addresses, then takes others, and tells the
 // members last, or not at all if one could not be taken. So does the simulation here: nodes with their kernels, a network between
 // them and an API server, in a time of their own.
 //

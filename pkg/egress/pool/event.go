@@ -43,7 +43,7 @@ type TakeFailed struct{ Addresses, Late []netip.Addr }
 // RenewFailed says that addresses could not be renewed.
 type RenewFailed struct{}
 
-// Alive says that a member is live, or not.
+// Alive says that memberlist has found a member alive, or dead.
 type Alive struct {
 	Name string
 	Now  bool
@@ -151,7 +151,7 @@ func (Renew) action()      {}
 func (Announce) action()   {}
 func (Publish) action()    {}
 
-// Reason is why an address is taken or released: a label of metrics, and what reasons has about it.
+// Reason is why an address is taken or released. It is the value of a label; the table reasons says what follows from it.
 type Reason string
 
 // The reasons to take.

@@ -230,11 +230,11 @@ func (g *guard) plausible(node string, incarnation uint64) error {
 	return nil
 }
 
-// forget forgets nodes that are none of the cluster any more. The members' lock is taken under the guard's, and nowhere the other way round.
-func (g *guard) forget(isNode func(name string) bool) {
+// forget forgets nodes that are none of the cluster's, which are these.
+func (g *guard) forget(nodes map[string]netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	maps.DeleteFunc(g.vouched, func(name string, _ uint64) bool { return !isNode(name) })
+	maps.DeleteFunc(g.vouched, func(name string, _ uint64) bool { return !nodes[name].IsValid() })
 }
 
 // exchange returns what of a message of a stream memberlist may read: all that its node knows, without what no node may say.

@@ -20,8 +20,8 @@ import (
 
 const (
 	// Members probe one another every probeInterval, and wait so long for an answer. A member that gave none, also to others,
-	// is dead if it does not contradict for suspicion more intervals: 240 ms in all, and another 80 for the question
-	// whether it answers. 100 ms, 50 and 2 would need 60 ms more, and leave too little of the 450 ms that a failover may take
+	// is dead if it does not contradict for suspicion more intervals: 240 ms in all with up to ten members,
+	// 294 with twenty (memberlist has a logarithm of them as a factor), and another 80 for the question whether it answers. 100 ms, 50 and 2 would need 60 ms more, and leave too little of the 450 ms that a failover may take
 	// (hack/bench). A process that is starved for longer is found dead by mistake; it loses nothing then, as its kernel answers.
 	probeInterval = 60 * time.Millisecond
 	probeTimeout  = 40 * time.Millisecond
@@ -160,18 +160,19 @@ func (m *members) setNodes(number int, nodes map[string]netip.Addr, pool []strin
 	for name, address := range nodes {
 		at[address] = name
 	}
-	m.place(number, nodes, at, pool)
-	m.guard.forget(func(name string) bool { _, known := m.addressOf(name); return known })
-	m.transport.forget()
+	nodes, at = m.place(number, nodes, at, pool)
+	m.guard.forget(nodes)
+	m.transport.forget(at)
 }
 
-// place notes where nodes are.
-func (m *members) place(number int, nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) {
+// place notes where nodes are, and returns where they are by the highest number.
+func (m *members) place(number int, nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) (map[string]netip.Addr, map[netip.Addr]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if number > m.number {
 		m.number, m.nodes, m.at, m.pool = number, nodes, at, pool
 	}
+	return m.nodes, m.at
 }
 
 // nodeAt returns which node of the cluster has an address.

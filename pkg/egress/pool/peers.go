@@ -42,13 +42,13 @@ func (m *Member) peer(name string) *peer {
 	return p
 }
 
-// live tells whether another member is live and has told its state.
+// live tells whether another member is alive, and what it says now is known.
 func (m *Member) live(name string) bool {
 	p := m.peers[name]
 	return p != nil && p.alive && p.fresh()
 }
 
-// informed tells whether all live members have told their states, or had their time for it.
+// informed tells whether all members that are alive have told their states, or had their time for it.
 func (m *Member) informed(now time.Time) bool {
 	informed := true
 	for name, p := range m.peers {
@@ -59,7 +59,7 @@ func (m *Member) informed(now time.Time) bool {
 	return informed
 }
 
-// Votes returns how many nodes of the pool are live, this one included, and how many there are.
+// Votes returns how many nodes of the pool are alive, this one included, and how many there are.
 func (m *Member) Votes() (live, of int) {
 	for name := range m.pool {
 		if p := m.peers[name]; name == m.name || p != nil && p.alive {
@@ -73,7 +73,7 @@ func (m *Member) Votes() (live, of int) {
 // number the default gateway has a vote where both halves are of the same size.
 func (m *Member) Majority() bool { return m.majorityWithout(nil) }
 
-// majorityWithout tells whether those that are live may, without some of them.
+// majorityWithout tells whether those that are alive may, without some of them.
 func (m *Member) majorityWithout(nodes []string) bool {
 	live, of := m.Votes()
 	for _, name := range nodes {
@@ -84,13 +84,13 @@ func (m *Member) majorityWithout(nodes []string) bool {
 	return 2*live > of || 2*live == of && of > 0 && m.view.gateway
 }
 
-// tied tells whether exactly half of the pool is live.
+// tied tells whether exactly half of the pool is alive.
 func (m *Member) tied() bool {
 	live, of := m.Votes()
 	return of > 0 && 2*live == of
 }
 
-// holder returns the other live member that has an address, of several that with the highest epoch; empty
+// holder returns the other member that is alive and has an address, of several that with the highest epoch; empty
 // if there is none.
 func (m *Member) holder(ip netip.Addr) (name string) {
 	return m.lastHolder(ip, func(p *peer) bool { return p.alive })

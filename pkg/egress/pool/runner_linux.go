@@ -58,7 +58,7 @@ type Move struct {
 	PassOn bool
 	// GoOn: the node that has it now passes on what comes there for connections of this one.
 	GoOn bool
-	// At is when, Since when it was known that the address has to move.
+	// At is when it moved. Since is when it was known that it has to move.
 	At, Since time.Time
 }
 

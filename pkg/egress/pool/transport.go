@@ -262,17 +262,17 @@ func (t *transport) isNew(from netip.Addr, s session, number uint64) bool {
 	return is
 }
 
-// forget forgets nodes that are none of the cluster any more.
-func (t *transport) forget() {
+// forget forgets nodes that are none of the cluster's, which are these.
+func (t *transport) forget(nodes map[netip.Addr]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for at := range t.heard {
-		if _, known := t.nodeAt(at); !known {
+		if _, known := nodes[at]; !known {
 			delete(t.heard, at)
 		}
 	}
 	for at := range t.strange {
-		if _, known := t.nodeAt(at); !known {
+		if _, known := nodes[at]; !known {
 			delete(t.strange, at)
 		}
 	}

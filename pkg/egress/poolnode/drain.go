@@ -44,8 +44,20 @@ func (p *Part) setDrained(runner *pool.Runner, now, remember bool) error {
 			return fmt.Errorf("note that this node is not drained any more: %w", err)
 		}
 	}
-	runner.Tell(pool.Drain{Now: now})
+	p.drained = now
+	p.tellDrain(runner)
 	return nil
+}
+
+// tellDrain tells the runner whether this node is drained. The lock draining must be held.
+func (p *Part) tellDrain(runner *pool.Runner) { runner.Tell(pool.Drain{Now: p.drained || p.goingDown}) }
+
+// setGoingDown notes whether the system goes down, and tells the runner.
+func (p *Part) setGoingDown(runner *pool.Runner, now bool) {
+	p.draining.Lock()
+	defer p.draining.Unlock()
+	p.goingDown = now
+	p.tellDrain(runner)
 }
 
 // isDrained tells whether this node is drained until somebody says otherwise.
@@ -66,7 +78,7 @@ func (p *Part) GiveAllAway(ctx context.Context) {
 		return
 	}
 	p.logger.Info("The system shuts down: this node gives its egress IPs to other nodes")
-	runner.Tell(pool.Drain{Now: true})
+	p.setGoingDown(runner, true)
 	for ; ctx.Err() == nil; <-look.C {
 		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 && len(p.handingOver()) == 0 {
 			return
@@ -82,7 +94,5 @@ func (p *Part) GoOn() {
 		return
 	}
 	p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
-	p.draining.Lock()
-	defer p.draining.Unlock()
-	runner.Tell(pool.Drain{Now: p.isDrained()})
+	p.setGoingDown(runner, false)
 }

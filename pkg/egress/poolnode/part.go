@@ -65,9 +65,11 @@ type Part struct {
 	granted wake.Signal
 	told    toldPool
 
-	// draining has those wait that note and tell whether this node is drained.
-	draining sync.Mutex
-	mu       sync.Mutex
+	// draining has those wait that note and tell whether this node is drained: an operator says so, or the system goes down.
+	draining           sync.Mutex
+	drained, goingDown bool
+
+	mu sync.Mutex
 	// nodes are those that are in the pool, former those that are by its former label alone.
 	nodes, former map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
@@ -338,7 +340,10 @@ func (p *Part) start() {
 	}, p.steerer.Join(err == nil))
 	if p.isDrained() {
 		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.DrainFile)
-		runner.Tell(pool.Drain{Now: true})
+		p.draining.Lock()
+		p.drained = true
+		p.tellDrain(runner)
+		p.draining.Unlock()
 	}
 	p.mu.Lock()
 	p.handovers, p.runner = handovers, runner

@@ -343,6 +343,38 @@ func TestPart_LeavesWithinTheShutdown(t *testing.T) {
 	p.GoOn()
 }
 
+// TestPart_DrainOutlastsACancelledShutdown: what an operator says holds beside a shutdown, and after one that does not come.
+func TestPart_DrainOutlastsACancelledShutdown(t *testing.T) {
+	p := newPoolTest(t)
+	p.config.DrainFile = filepath.Join(t.TempDir(), "drained")
+	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	drain := func(now, remember bool) {
+		if err := p.Drain(now, remember); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		what string
+		do   func()
+		want bool
+	}{
+		{"drained until a restart", func() { drain(true, false) }, true},
+		{"it goes down", func() { p.GiveAllAway(over) }, true},
+		{"cancelled", p.GoOn, true},
+		{"undrained", func() { drain(false, false) }, false},
+		{"it goes down again", func() { p.GiveAllAway(over) }, true},
+		{"undrained meanwhile", func() { drain(false, false) }, true},
+		{"cancelled again", p.GoOn, false},
+	} {
+		step.do()
+		if drains := p.drained || p.goingDown; drains != step.want {
+			t.Errorf("%s: it gives its addresses away: %v", step.what, drains)
+		}
+	}
+}
+
 // fakeHandover notes what a node is to pass on, and of which addresses it is to drop the rest. before is called first.
 type fakeHandover struct {
 	passed map[netip.Addr]netip.Addr

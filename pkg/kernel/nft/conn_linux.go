@@ -19,8 +19,9 @@ const (
 	answerTime = 30 * time.Second
 	// sendBuffer bounds a transaction: a hundred bytes for an element, so some 600,000.
 	sendBuffer = 64 << 20
-	// receiveBuffer bounds the answers to one: one for every message.
-	receiveBuffer = 8 << 20
+	// receiveBuffer bounds the answers to one: up to a kilobyte of the kernel's memory for every message, and a table of steering to 5,000
+	// nodes has 20,000.
+	receiveBuffer = 64 << 20
 	// listBuffer is the most that the kernel puts into one message of a list. In each message it goes through
 	// the list from its beginning, so with small ones a long list takes seconds.
 	listBuffer = 32 << 10
