@@ -322,7 +322,7 @@ func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Cha
 		}
 		if err != nil {
 			w.known, w.failed, w.generation = false, true, 0
-			return fmt.Errorf("write the nftables table %s: %w", w.spec.Name, err)
+			return fmt.Errorf("write the nftables table %s: %w", w.spec.Name, firstRefusal(err))
 		}
 		generation, err := c.Generation()
 		if err != nil {
