@@ -29,13 +29,17 @@ func (e *Extension) followNeighbours() {
 		}
 	}()
 	for due := make([]time.Time, len(looks)); ; {
-		now := time.Now() // for all looks, so that they wake the process once
+		now, took := time.Now(), map[int]time.Duration{}
 		for i, look := range looks {
 			if !now.Before(due[i]) {
 				began := time.Now()
 				look.find()
-				due[i] = now.Add(restAfter(time.Since(began), e.config.SyncPeriod/2))
+				took[i] = time.Since(began)
 			}
+		}
+		ended := time.Now() // of all looks, so that the next ones wake the process once
+		for i := range took {
+			due[i] = ended.Add(restAfter(took[i], e.config.SyncPeriod/2))
 		}
 		select {
 		case <-e.ctx.Done():

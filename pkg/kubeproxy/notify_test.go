@@ -154,3 +154,11 @@ func TestNotifier_NothingNew(t *testing.T) {
 		t.Errorf("told %q again", told)
 	}
 }
+
+func TestSettledPeriod_IsOftenEnoughForTheWatchdog(t *testing.T) {
+	for watchdog, want := range map[time.Duration]time.Duration{0: readyPeriod, 180 * time.Second: readyPeriod, 1500 * time.Millisecond: 500 * time.Millisecond} {
+		if got := settledPeriod(watchdog); got != want {
+			t.Errorf("watchdog %s: %s, want %s", watchdog, got, want)
+		}
+	}
+}

@@ -160,19 +160,18 @@ func (m *members) setNodes(number int, nodes map[string]netip.Addr, pool []strin
 	for name, address := range nodes {
 		at[address] = name
 	}
-	nodes, at = m.place(number, nodes, at, pool)
-	m.guard.forget(nodes)
-	m.transport.forget(at)
+	m.place(number, nodes, at, pool)
+	m.guard.forget(number, nodes)
+	m.transport.forget(number, at)
 }
 
-// place notes where nodes are, and returns where they are by the highest number.
-func (m *members) place(number int, nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) (map[string]netip.Addr, map[netip.Addr]string) {
+// place notes where nodes are.
+func (m *members) place(number int, nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if number > m.number {
 		m.number, m.nodes, m.at, m.pool = number, nodes, at, pool
 	}
-	return m.nodes, m.at
 }
 
 // nodeAt returns which node of the cluster has an address.

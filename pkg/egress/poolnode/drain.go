@@ -45,19 +45,26 @@ func (p *Part) setDrained(runner *pool.Runner, now, remember bool) error {
 		}
 	}
 	p.drained = now
-	p.tellDrain(runner)
+	p.goingDown = p.goingDown && now // an operator who ends a drain means it
+	runner.Tell(p.drain())
 	return nil
 }
 
-// tellDrain tells the runner whether this node is drained. The lock draining must be held.
-func (p *Part) tellDrain(runner *pool.Runner) { runner.Tell(pool.Drain{Now: p.drained || p.goingDown}) }
+// drain is whether this node is drained. The lock draining must be held.
+func (p *Part) drain() pool.Drain { return pool.Drain{Now: p.drained || p.goingDown} }
 
-// setGoingDown notes whether the system goes down, and tells the runner.
-func (p *Part) setGoingDown(runner *pool.Runner, now bool) {
+// setGoingDown notes whether the system goes down. Whoever starts the runner tells it.
+func (p *Part) setGoingDown(now bool) {
 	p.draining.Lock()
 	defer p.draining.Unlock()
 	p.goingDown = now
-	p.tellDrain(runner)
+}
+
+// tellDrain tells the runner whether this node is drained.
+func (p *Part) tellDrain(runner *pool.Runner) {
+	p.draining.Lock()
+	defer p.draining.Unlock()
+	runner.Tell(p.drain())
 }
 
 // isDrained tells whether this node is drained until somebody says otherwise.
@@ -68,6 +75,7 @@ func (p *Part) isDrained() bool {
 
 // GiveAllAway gives this node's addresses to others because the system goes down. It returns when they have them, or ctx ends.
 func (p *Part) GiveAllAway(ctx context.Context) {
+	p.setGoingDown(true)
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	runner, starting := p.part()
@@ -78,7 +86,7 @@ func (p *Part) GiveAllAway(ctx context.Context) {
 		return
 	}
 	p.logger.Info("The system shuts down: this node gives its egress IPs to other nodes")
-	p.setGoingDown(runner, true)
+	p.tellDrain(runner)
 	for ; ctx.Err() == nil; <-look.C {
 		if own := runner.Status().Members; len(own) > 0 && own[0].Draining && len(own[0].Held) == 0 && len(p.handingOver()) == 0 {
 			return
@@ -89,10 +97,11 @@ func (p *Part) GiveAllAway(ctx context.Context) {
 
 // GoOn ends GiveAllAway: the system does not go down after all.
 func (p *Part) GoOn() {
+	p.setGoingDown(false)
 	runner, _ := p.part()
 	if runner == nil {
 		return
 	}
 	p.logger.Info("The shutdown was cancelled: this node takes egress IPs again unless it is drained")
-	p.setGoingDown(runner, false)
+	p.tellDrain(runner)
 }

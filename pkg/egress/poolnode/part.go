@@ -342,12 +342,12 @@ func (p *Part) start() {
 		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.DrainFile)
 		p.draining.Lock()
 		p.drained = true
-		p.tellDrain(runner)
 		p.draining.Unlock()
 	}
 	p.mu.Lock()
 	p.handovers, p.runner = handovers, runner
 	p.mu.Unlock()
+	p.tellDrain(runner)
 	p.config.Running.Go(func() { runner.Run(p.ctx) })
 }
 

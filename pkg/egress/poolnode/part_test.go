@@ -365,12 +365,13 @@ func TestPart_DrainOutlastsACancelledShutdown(t *testing.T) {
 		{"cancelled", p.GoOn, true},
 		{"undrained", func() { drain(false, false) }, false},
 		{"it goes down again", func() { p.GiveAllAway(over) }, true},
-		{"undrained meanwhile", func() { drain(false, false) }, true},
 		{"cancelled again", p.GoOn, false},
+		{"it goes down", func() { p.GiveAllAway(over) }, true},
+		{"undrained meanwhile", func() { drain(false, false) }, false},
 	} {
 		step.do()
-		if drains := p.drained || p.goingDown; drains != step.want {
-			t.Errorf("%s: it gives its addresses away: %v", step.what, drains)
+		if drain := p.drain(); drain.Now != step.want {
+			t.Errorf("%s: %+v, want %v", step.what, drain, step.want)
 		}
 	}
 }

@@ -14,12 +14,15 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// Program finds out again and again which back end the iptables on PATH has. It runs the program only if another one is there than
-// before.
+// Program finds out again and again which back end the iptables on PATH has. It runs the program if another one is there than
+// before, and after askAgain: a script may choose between both.
 type Program struct {
 	known  file
+	asked  time.Time
 	legacy bool
 }
+
+const askAgain = 30 * time.Second
 
 // file is what a program is in.
 type file struct {
@@ -31,12 +34,12 @@ type file struct {
 func (p *Program) IsLegacy(ctx context.Context, family kernel.Family) (bool, error) {
 	commands := commandsFor(family, "")
 	now, err := fileOf(commands.version)
-	if err != nil || now == p.known {
+	if err != nil || now == p.known && time.Since(p.asked) < askAgain {
 		return p.legacy, err
 	}
 	backend, err := commands.backend(ctx)
 	if err == nil {
-		*p = Program{now, backend == backendLegacy}
+		*p = Program{now, time.Now(), backend == backendLegacy}
 	}
 	return p.legacy, err
 }

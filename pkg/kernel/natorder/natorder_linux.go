@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -140,52 +141,51 @@ var families = map[nftables.TableFamily]string{
 }
 
 func (f *Finder) findIn(c *nft.Conn, t *nftables.Table) (found []Chain, err error) {
-	chains, err := f.chains(c, t)
+	chains, err := c.Chains(t, func(chain string) bool { return strings.HasPrefix(chain, "KUBE-") && chain != "KUBE-POSTROUTING" })
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range chains.Roots() {
-		chain, err := c.ListChain(t, name)
+		chain, err := c.Chain(t, name)
 		if err != nil {
-			return nil, fmt.Errorf("read the nftables chain %s of the table %s: %w", name, t.Name, err)
+			return nil, err
 		}
-		if f.comesFirst(chain) && changesSources(c, t, chains.From(name)) {
+		if chain == nil || !f.comesFirst(t, chain) {
+			continue
+		}
+		changes, err := changesSources(c, t, chains.From(name))
+		if err != nil {
+			return nil, err
+		}
+		if changes {
 			found = append(found, Chain{Family: families[t.Family], Table: t.Name, Name: name, Priority: int32(*chain.Priority)})
 		}
 	}
 	return found, nil
 }
 
-// chains returns those of a table by which packets may get a source address before ours. iptables-nft's own have a known priority, and
-// there may be tens of thousands of kube-proxy's: nobody lists these in vain.
-func (f *Finder) chains(c *nft.Conn, t *nftables.Table) (nft.Chains, error) {
-	ofIPTables, err := c.OfIPTables(t)
-	switch {
-	case err != nil:
-		return nil, err
-	case !ofIPTables:
-		return c.Chains(t)
-	case f.otherNFT && t.Name == natTable:
-		return c.ChainsFrom(t, []string{postrouting}, func(string) bool { return false })
-	}
-	return nil, nil
-}
-
 // natTable and postrouting are where iptables has its source NAT.
 const natTable, postrouting = "nat", "POSTROUTING"
 
-// comesFirst tells whether a chain may decide before ours.
-func (f *Finder) comesFirst(chain *nftables.Chain) bool {
-	return chain.Type == nftables.ChainTypeNAT && chain.Hooknum != nil && *chain.Hooknum == *nftables.ChainHookPostrouting &&
+// comesFirst tells whether a chain of somebody else's may decide before ours. That of iptables' own back end has ours, or a higher priority.
+func (f *Finder) comesFirst(t *nftables.Table, chain *nftables.Chain) bool {
+	own := !f.otherNFT && t.Family != nftables.TableFamilyINet && t.Name == natTable && chain.Name == postrouting
+	return !own && chain.Type == nftables.ChainTypeNAT && chain.Hooknum != nil && *chain.Hooknum == *nftables.ChainHookPostrouting &&
 		chain.Priority != nil && int32(*chain.Priority) <= f.priority
 }
 
 // changesSources tells whether a rule of these chains gives a source address. A chain whose rules cannot be read may have one.
-func changesSources(c *nft.Conn, t *nftables.Table, chains []string) bool {
-	return slices.ContainsFunc(chains, func(name string) bool {
-		rules, err := c.GetRules(t, &nftables.Chain{Name: name})
-		return err != nil || slices.ContainsFunc(rules, changesSource)
-	})
+func changesSources(c *nft.Conn, t *nftables.Table, chains []string) (bool, error) {
+	for _, name := range chains {
+		rules, err := c.RulesOf(t, name)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return false, fmt.Errorf("list the rules of the nftables chain %s of the table %s: %w", name, t.Name, err)
+		}
+		if err != nil || slices.ContainsFunc(rules, changesSource) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // changesSource tells whether a rule gives a source address.

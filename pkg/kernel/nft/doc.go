@@ -8,6 +8,8 @@
 // nobody has changed costs one message. If somebody has changed the ruleset, most often the proxier its own
 // tables, a look compares digests of the sets and makes no copy of them.
 //
+// Of tables of others it reads what somebody looks for in them ([Conn.Chains], [Reader]), again only when the generation has changed ([Found]).
+//
 // Elements with a timeout are not compared: packets write them, or the State has them as passing, to be written once. Who has many, and may
 // not lose them with the table, has a connection of its own, adds the messages of [Spec.Make] to its transactions, and keeps the elements itself.
 //

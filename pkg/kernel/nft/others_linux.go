@@ -1,10 +1,14 @@
 package nft
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -21,29 +25,36 @@ func (c *Conn) OtherTables(of nftables.TableFamily) ([]*nftables.Table, error) {
 	}), nil
 }
 
-// IPTablesHooks are the names of the base chains that iptables-nft makes in its tables. It takes no table with others.
-func IPTablesHooks(table string) []string {
-	return map[string][]string{
-		"nat":      {"PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"},
-		"filter":   {"INPUT", "FORWARD", "OUTPUT"},
-		"mangle":   {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"},
-		"raw":      {"PREROUTING", "OUTPUT"},
-		"security": {"INPUT", "FORWARD", "OUTPUT"},
-	}[table]
+// iptablesHooks are the names of the base chains that iptables-nft makes in its tables.
+var iptablesHooks = map[string][]string{
+	"nat":      {"PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"},
+	"filter":   {"INPUT", "FORWARD", "OUTPUT"},
+	"mangle":   {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"},
+	"raw":      {"PREROUTING", "OUTPUT"},
+	"security": {"INPUT", "FORWARD", "OUTPUT"},
 }
 
-// OfIPTables tells whether iptables-nft has made a table, with a chain for packets.
-func (c *Conn) OfIPTables(t *nftables.Table) (bool, error) {
-	if t.Family != nftables.TableFamilyIPv4 && t.Family != nftables.TableFamilyIPv6 {
+// mostRead is how many chains a table of iptables may have that is read whole.
+const mostRead = 1000
+
+// isLarge tells whether a table is of iptables-nft, with so many chains of kube-proxy that reading all of them in vain costs too much.
+func (c *Conn) isLarge(t *nftables.Table) (bool, error) {
+	if t.Family != nftables.TableFamilyIPv4 && t.Family != nftables.TableFamilyIPv6 || iptablesHooks[t.Name] == nil {
 		return false, nil
 	}
-	r := Reader{conn: c, family: t.Family}
-	for _, hook := range IPTablesHooks(t.Name) {
-		if has, err := r.hasChain(t.Name, hook); has || err != nil {
-			return has, err
-		}
+	question, err := request(t.Family, unix.NFT_MSG_GETTABLE, 0, map[uint16]string{unix.NFTA_TABLE_NAME: t.Name})
+	if err != nil {
+		return false, err
 	}
-	return false, nil
+	answers, err := c.raw.Execute(question)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil // gone meanwhile
+	}
+	if err != nil || len(answers) == 0 || len(answers[0].Data) < headerLength {
+		return false, errors.Join(fmt.Errorf("ask how many chains the nftables table %s has", t.Name), err)
+	}
+	use := attribute(answers[0].Data[headerLength:], unix.NFTA_TABLE_USE) // the library reads it in the wrong byte order
+	return len(use) == 4 && binary.BigEndian.Uint32(use) > mostRead, nil
 }
 
 // Chains are chains of a table that have rules, by their names.
@@ -56,25 +67,35 @@ type Leads struct {
 	Anywhere bool
 }
 
-// Chains returns all chains of a table that have rules. It costs what the table has, however many others there are: the kernel lists chains
-// only with those of all tables, and kube-proxy may have a hundred thousand.
-func (c *Conn) Chains(t *nftables.Table) (Chains, error) {
-	chains := Chains{}
-	return chains, chains.list(c, t, "")
+// Chains returns the chains of a table that have rules. It costs what the table has, however many others there are: the kernel lists chains
+// only with those of all tables, and kube-proxy may have a hundred thousand. Of a large table of iptables it returns those that packets meet
+// which come to one of iptables' base chains, but for what leftOut tells to leave out, with all that only this leads to.
+func (c *Conn) Chains(t *nftables.Table, leftOut func(chain string) bool) (chains Chains, err error) {
+	large, err := c.isLarge(t)
+	if large {
+		chains, err = c.chainsFrom(t, iptablesHooks[t.Name], leftOut)
+	}
+	if err == nil && chains == nil {
+		chains = Chains{}
+		err = chains.list(c, t, "")
+	}
+	return chains, err
 }
 
-// ChainsFrom is Chains for those which packets may meet that come to one of these chains, but for what skip tells to leave out, with all that
-// only these lead to. It costs what these chains have.
-func (c *Conn) ChainsFrom(t *nftables.Table, from []string, skip func(chain string) bool) (Chains, error) {
+// chainsFrom returns the chains that packets meet which come to one of these; nil if that may be any.
+func (c *Conn) chainsFrom(t *nftables.Table, from []string, leftOut func(chain string) bool) (Chains, error) {
 	chains, met := Chains{}, map[string]bool{}
 	for next := slices.Clone(from); len(next) > 0; next = next[1:] {
 		chain := next[0]
-		if met[chain] || skip(chain) {
+		if met[chain] || leftOut(chain) {
 			continue
 		}
 		met[chain] = true
 		if err := chains.list(c, t, chain); err != nil {
 			return nil, err
+		}
+		if chains[chain].Anywhere {
+			return nil, nil
 		}
 		next = append(next, chains[chain].To...)
 	}
@@ -104,7 +125,8 @@ func (all Chains) list(c *Conn, t *nftables.Table, chain string) error {
 	return nil
 }
 
-// Roots returns the chains that no rule jumps or goes to, sorted. All base chains are among them, because nothing may lead to one.
+// Roots returns the chains that no rule jumps or goes to, sorted. All base chains that have rules are among them, because nothing may lead to
+// one.
 func (all Chains) Roots() []string {
 	led := map[string]bool{}
 	for _, leads := range all {
@@ -134,3 +156,31 @@ func (all Chains) From(chain string) []string {
 
 // Names returns all of them, sorted.
 func (all Chains) Names() []string { return slices.Sorted(maps.Keys(all)) }
+
+// RulesOf returns the rules of a chain. The error is [os.ErrDeadlineExceeded] if the kernel took too long; otherwise the chain is gone, or has
+// rules of a kind that the library does not know.
+func (c *Conn) RulesOf(t *nftables.Table, chain string) ([]*nftables.Rule, error) {
+	rules, err := c.GetRules(t, &nftables.Chain{Name: chain})
+	return rules, c.late(err)
+}
+
+// late returns an error of the library's, or that the deadline has passed, which the library does not tell.
+func (c *Conn) late(err error) error {
+	if err != nil && !time.Now().Before(c.deadline) {
+		return fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, err)
+	}
+	return err
+}
+
+// Chain returns a chain of a table with its hook; nil if it is gone.
+func (c *Conn) Chain(t *nftables.Table, name string) (*nftables.Chain, error) {
+	chain, err := c.ListChain(t, name)
+	if err == nil {
+		return chain, nil
+	}
+	r := Reader{conn: c, family: t.Family}
+	if has, hasErr := r.hasChain(t.Name, name); hasErr == nil && !has {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("read the nftables chain %s of the table %s: %w", name, t.Name, c.late(err))
+}

@@ -97,12 +97,12 @@ func markConflicts(c *nft.Conn, of kernel.Family, mask uint32) (found conflict, 
 		if t.Family == other {
 			continue
 		}
-		chains, err := othersChains(c, t)
+		chains, err := c.Chains(t, usesOtherBits)
 		if err != nil {
 			return nil, err
 		}
-		for _, chain := range chains {
-			rules, err := c.GetRules(t, &nftables.Chain{Name: chain})
+		for _, chain := range slices.DeleteFunc(chains.Names(), usesOtherBits) {
+			rules, err := c.RulesOf(t, chain)
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				return nil, fmt.Errorf("list the nftables rules of others: %w", err)
 			}
@@ -115,23 +115,9 @@ func markConflicts(c *nft.Conn, of kernel.Family, mask uint32) (found conflict, 
 	return found, nil
 }
 
-// othersChains returns the chains of a table that may use bits of the mark; of iptables-nft's tables those that packets meet. There may be
-// tens of thousands of kube-proxy's, which uses other bits, and of our own.
-func othersChains(c *nft.Conn, t *nftables.Table) ([]string, error) {
-	leftOut := func(chain string) bool {
-		return strings.HasPrefix(chain, "KUBE-") || strings.HasPrefix(chain, iptables.ChainPrefix)
-	}
-	ofIPTables, err := c.OfIPTables(t)
-	if err != nil {
-		return nil, err
-	}
-	var chains nft.Chains
-	if ofIPTables {
-		chains, err = c.ChainsFrom(t, nft.IPTablesHooks(t.Name), leftOut)
-	} else {
-		chains, err = c.Chains(t)
-	}
-	return slices.DeleteFunc(chains.Names(), leftOut), err
+// usesOtherBits tells whether a chain is kube-proxy's, which uses other bits of the mark, or ours. There may be tens of thousands.
+func usesOtherBits(chain string) bool {
+	return strings.HasPrefix(chain, "KUBE-") || strings.HasPrefix(chain, iptables.ChainPrefix)
 }
 
 // MarkUsers finds the rules of others that use bits of a mask, again and again.

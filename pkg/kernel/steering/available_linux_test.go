@@ -88,12 +88,13 @@ func TestMarkUsers_OneLookFails(t *testing.T) {
 	find(true, 1)
 }
 
-// TestMarkUsers_NFTChains: of iptables' tables each chain that packets meet is told, but for kube-proxy's and ours; of other tables each one.
+// TestMarkUsers_NFTChains: each chain is told, but for kube-proxy's and ours.
 func TestMarkUsers_NFTChains(t *testing.T) {
 	const rule = " -j MARK --set-xmark 0x2/0x2"
 	host, _ := newMarker(t)
 	for _, command := range []string{
 		"iptables-nft -t mangle -N mine; iptables-nft -t mangle -A mine" + rule + "; iptables-nft -t mangle -N second; iptables-nft -t mangle -A second -g mine; iptables-nft -t mangle -A FORWARD -j second",
+		"nft 'add chain ip mangle unusual { type filter hook forward priority 7; }'; nft add rule ip mangle unusual meta mark set 0x2",
 		"iptables-nft -t mangle -N alone; iptables-nft -t mangle -A alone" + rule,
 		"iptables-nft -t mangle -N KUBE-MARK; iptables-nft -t mangle -A KUBE-MARK" + rule + "; iptables-nft -t mangle -A OUTPUT -j KUBE-MARK",
 		"nft 'table inet a { chain marks { meta mark set 0x2; }; chain p { type filter hook forward priority 0; ip saddr vmap { 10.0.0.1 : jump marks }; }; }'",
@@ -115,7 +116,7 @@ func TestMarkUsers_NFTChains(t *testing.T) {
 		found[i] = strings.TrimPrefix(message, "a rule in the nftables ")
 	}
 	slices.Sort(found)
-	if want := []string{"chain marks of the table inet a", "chain mine of the table ip mangle", "chain p of the table ip6 filter"}; !slices.Equal(found, want) {
+	if want := []string{"chain alone of the table ip mangle", "chain marks of the table inet a", "chain mine of the table ip mangle", "chain p of the table ip6 filter", "chain unusual of the table ip mangle"}; !slices.Equal(found, want) {
 		t.Errorf("found %q, want %q", found, want)
 	}
 }
