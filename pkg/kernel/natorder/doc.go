@@ -4,6 +4,6 @@
 // source address. Later chains are not asked. Chains with the same priority are passed in the reverse order of their creation, so
 // either may be the first. The chains of iptables have the priority 100, those of iptables-nft and of iptables-legacy alike.
 //
-// If another chain decides first, a bound pod does not leave from its egress IP: package steering drops its packets, and without
-// steering they leave from another address. What is found here is told, and never changed.
+// If another chain decides first, a bound pod does not leave from its egress IP: package steering drops what comes from another node, or is
+// for one, and all else leaves from another address. What is found here is told, and never changed.
 package natorder

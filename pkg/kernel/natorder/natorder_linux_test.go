@@ -80,7 +80,7 @@ var rules = map[string]struct {
 	"of the other family":    {"table ip6 d { chain p { type nat hook postrouting priority -199; masquerade; }; }", ""},
 	"of DNAT":                {"table ip e { chain p { type nat hook prerouting priority -199; dnat to 10.0.0.1; }; }", ""},
 	"a filter":               {"table ip f { chain p { type filter hook postrouting priority -199; ip saddr 10.0.0.0/8 drop; }; }", ""},
-	"ours":                   {"table ip openshift-egress-steering { chain first { type nat hook postrouting priority -199; masquerade; }; }", ""},
+	"ours":                   {"table ip openshift-egress-steering { chain postrouting { type nat hook postrouting priority -199; masquerade; }; }", ""},
 	"kube-proxy's":           {"table ip kube-proxy { chain p { type nat hook postrouting priority -198; masquerade; }; }", ""},
 }
 

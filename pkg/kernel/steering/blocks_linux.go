@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
-// inwardChain is the base chain that leads to blockChain.
-const inwardChain, blockChain = "inward", "block"
+// inwardChain is the base chain that leads to blockChain. portsChain gives pods ports of their own.
+const inwardChain, blockChain, portsChain = "inward", "block", "pod-ports"
 
 // inwardPriority is behind kube-proxy's DNAT, for what is for a Service is no pod's, and behind that of package handover.
 var inwardPriority = *nftables.ChainPriorityNATDest + 2
@@ -59,28 +59,30 @@ func (l layout) keepFarPort() (rules []nft.Rule) {
 
 // givePorts gives a pod's first packet a port of its block. Of two blocks it gives the second, because the first is full towards some
 // destination, but to what has a port of the first. Echo identifiers get the second, too. Protocols without ports get the address by other
-// rules.
-func (l layout) givePorts(k selector, b *blocks) (rules []nft.Rule) {
-	if len(b.given[strings.TrimPrefix(k.blocksMap, "@")]) == 0 {
-		return nil
-	}
-	protocols := transports
-	if k.blocksMap == ofOneProtocol.blocksMap {
-		protocols = transports[:3]
-	}
-	for _, protocol := range protocols {
-		give := "meta l4proto " + protocol + l.setMark(0) + " snat IP to " + k.from
-		if b.full > 0 && protocol != "ICMP" {
-			rules = append(rules, l.rule("from the pod's first ports", give+" . th sport map "+k.fullBlocksMap))
+// rules, as all do where no pod has a block, and those for which a pod has another egress IP than for all, without a block.
+func (l layout) givePorts(b *blocks) (rules []nft.Rule) {
+	for _, k := range selectors(true) {
+		if len(b.given[strings.TrimPrefix(k.blocksMap, "@")]) == 0 {
+			continue
 		}
-		rules = append(rules, l.rule("from the pod's ports", give+" map "+k.blocksMap))
+		protocols := transports[:3]
+		if k.blocksMap == ofAllProtocols.blocksMap {
+			protocols = transports
+			rules = append(rules, l.rule("of a binding of this protocol", ofOneProtocol.fromBound()+" return"))
+		}
+		for _, protocol := range protocols {
+			give := "meta l4proto " + protocol + l.setMark(0) + " snat IP to " + k.from
+			if b.full > 0 && protocol != "ICMP" {
+				rules = append(rules, l.rule("from the pod's first ports", give+" . th sport map "+k.fullBlocksMap))
+			}
+			rules = append(rules, l.rule("from the pod's ports", give+" map "+k.blocksMap))
+		}
 	}
-	return rules
+	return append(rules, l.rule("of no block", "return"))
 }
 
-// giveShared gives a port that pods without a block share.
-func (l layout) giveShared(egressIP netip.Addr, shared kernel.Ports) (rules []nft.Rule) {
-	give := l.setMark(0) + " snat to " + egressIP.String()
+// giveShared has what gives an egress IP give a port that pods without a block share.
+func (l layout) giveShared(give string, shared kernel.Ports) (rules []nft.Rule) {
 	for _, protocol := range transports {
 		rules = append(rules, l.rule("from the shared ports", "meta l4proto "+protocol+give+" : "+shared.String()))
 	}

@@ -133,6 +133,24 @@ func TestBlocks_PortOutsideIsTaken(t *testing.T) {
 	})
 }
 
+// TestBlocks_OfOneOfTwoBindings: a pod that has another egress IP for TCP, without a block, than for all protocols, with one.
+func TestBlocks_OfOneOfTwoBindings(t *testing.T) {
+	onBlocks(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp")
+		server := c.serve(c.lab.Outside(), "udp")[0]
+		c.holdsOn(0, c.another)
+		if err := c.lab.RouteVia(netip.PrefixFrom(c.another, c.another.BitLen()), c.nodes[0].host); err != nil {
+			t.Fatal(err)
+		}
+		c.goesTo(0, []kernel.Binding{c.bind(1, kernel.TCP, c.another), c.bind(1, kernel.All, c.egressIP)})
+		c.sees("by the binding of TCP", c.lab.Pod(1), "tcp", c.outside(), c.another)
+		c.sees("by the binding of all protocols", c.lab.Pod(1), "udp", c.outside(), c.egressIP)
+		if seen := server.Seen(); len(seen) == 0 || !firstBlock.Contains(seen[len(seen)-1].Port()) {
+			t.Errorf("seen as %v, want ports of %s", seen, firstBlock)
+		}
+	})
+}
+
 // TestBlocks_AllInUse: a pod that has all of its ports in use towards a destination gets no others there. Elsewhere it connects.
 func TestBlocks_AllInUse(t *testing.T) {
 	onBlocks(t, func(c *cluster) {

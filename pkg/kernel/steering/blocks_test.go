@@ -75,7 +75,7 @@ func TestBlocks_Second(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", want, text)
 		}
 	}
-	_, chain, _ := strings.Cut(text, "chain postrouting {")
+	_, chain, _ := strings.Cut(text, "chain pod-ports {")
 	if of, other := strings.Index(chain, "tcp meta mark set meta mark & 0xffffff81 snat ip to ip saddr . meta l4proto . th sport map @full-blocks"),
 		strings.Index(chain, "snat ip to ip saddr . meta l4proto map @blocks"); of < 0 || other < of {
 		t.Errorf("the first block's rule is to be in front:\n%s", chain)

@@ -11,15 +11,15 @@
 //	pod ─► PREROUTING  -100  DNAT: kube-proxy
 //	                    -95  prerouting: marks the packet with the number of the node that holds its egress IP
 //	        route            the mark's ip rule ─► table 7700+number ─► steer0 (or blackhole)
-//	        POSTROUTING      first: marks the first packet of what leaves from this node
-//	                   -198  postrouting: gives the flow its egress IP; a steered packet keeps its source
+//	        POSTROUTING
+//	                   -199  postrouting: gives the flow its egress IP; a steered packet keeps its source
 //	                   100   the rules of iptables, kube-proxy and the network plugin
 //	                    101  guard: everything else is dropped
 //	        steer0           VXLAN to the other node
 //
 //	other node: steer0 ─► PREROUTING  -95  prerouting: marks it as arrived
 //	                      route            to the outside, as if the pod were here
-//	                      POSTROUTING -198 postrouting: gives it its egress IP
+//	                      POSTROUTING -199 postrouting: gives it its egress IP
 //	                                  101  guard
 //
 // Answers come back to the node that holds the egress IP, which undoes the source NAT and sends them to
@@ -49,6 +49,8 @@
 //	    set removed    { type ipv4_addr . inet_proto . ipv4_addr; }         the journal
 //
 //	    chain from-203.0.113.10 {
+//	        ip daddr 203.0.113.10                                           accept
+//	        not marked, ip daddr @exclusions                                accept
 //	        arrived                                                         mark := 0, snat to 203.0.113.10
 //	                                                                        mark := 0, snat to 203.0.113.10 fully-random,
 //	                                                                        without fully-random if it is held here
@@ -159,19 +161,15 @@
 //	        socket transparent 0, or 1                                      return
 //	                                                                        counter nostate drop
 //	    }
-//	    chain first {
-//	        type nat hook postrouting priority -199;
-//	        ip saddr . meta l4proto @bound ip saddr . meta l4proto . ip daddr != @own
-//	            ct state new ct status ! confirmed, not marked, ip daddr != @exclusions   mark := from here
-//	    }
 //	    chain postrouting {
-//	        type nat hook postrouting priority -198;
-//	        any mark but "from here" and arrived, or none                   goto onward
+//	        type nat hook postrouting priority -199;
+//	        any mark                                                        goto onward
 //	        ip saddr . meta l4proto                                         vmap @sources
-//	        arrived                                                         snat to ip saddr
+//	        ip saddr . meta l4proto @bound
+//	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   mark := dropped
 //	    }
 //	    chain onward {
-//	        not marked                                                      accept
+//	        arrived, ip saddr . meta l4proto                                vmap @sources
 //	                                                                        snat to ip saddr
 //	    }
 //	    chain guard {
@@ -237,23 +235,25 @@
 //	    ...
 //	    udp ip saddr != @exclusions ip daddr . th dport @own-ports      counter flipped drop
 //	}
-//	chain postrouting {
-//	    ...                                                             goto onward
+//	chain onward {
+//	    ...
+//	    inward, tcp or udp                                              snat to ip saddr : th sport
+//	                                                                    snat to ip saddr
+//	}
+//	chain from-203.0.113.10 {
+//	    ...
+//	                                                                    jump pod-ports
+//	    of an egress IP that has shared ports:
+//	        tcp, udp, sctp, or icmp                                     mark := 0, snat to 203.0.113.10 : 61440-65535
+//	                                                                    mark := 0, snat to 203.0.113.10
+//	}
+//	chain pod-ports {
 //	    tcp, udp, or sctp:
 //	        mark := 0, snat to ip saddr . meta l4proto . th sport       map @full-blocks, if there is one
 //	        mark := 0, snat to ip saddr . meta l4proto                  map @blocks
+//	    ip saddr . meta l4proto @bound                                  return
 //	    the same, and icmp, for bindings of all protocols
-//	    ...
-//	    not marked                                                      mark := from here
-//	}
-//	chain onward {
-//	    not marked                                                      accept
-//	    inward, tcp or udp                                              snat to ip saddr : th sport
-//	    ...
-//	}
-//	chain from-203.0.113.10 {                                           of an egress IP that has shared ports
-//	    tcp, udp, sctp, or icmp                                         mark := 0, snat to 203.0.113.10 : 61440-65535
-//	                                                                    mark := 0, snat to 203.0.113.10
+//	                                                                    return
 //	}
 //	chain marked {
 //	    inward                                                          mark := 0, accept
@@ -313,7 +313,7 @@
 //	    map sources     { type ipv4_addr . inet_proto : ipv4_addr; }        pod . protocol : egress IP
 //	    map pod-sources { type ipv4_addr : ipv4_addr; }                     pod : egress IP
 //	    chain postrouting {
-//	        type nat hook postrouting priority -197;
+//	        type nat hook postrouting priority -198;
 //	        ip daddr != @exclusions
 //	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
 //	            snat to ip saddr . meta l4proto map @sources fully-random
@@ -408,16 +408,15 @@
 //     masquerade, and so make look like its own, is in prerouting.
 //   - output is behind kube-proxy's DNAT of what processes send (-100): there it shows to whom a Service leads. Nothing that is
 //     forwarded comes there.
-//   - first sees whose a packet is for the last time. Behind source NAT the packet does not say so,
-//     and that of its flow cannot be asked for: of the library's expressions, nft 1.0.6 cannot list one that would
-//     load it. So the first packet of a flow gets a mark, which the rule takes away that gives it the pod's own
-//     egress IP. The guard drops what still has it: somebody else was first, whatever address he gave. Whose first
-//     packet has passed is confirmed by the kernel, and its source never changes. Of chains of NAT,
-//     which only first packets pass, it is in front of all others.
-//   - postrouting is in front of our rules of source NAT and of everybody else's, whatever their priority:
-//     the first that gives a flow a source decides. "snat to ip saddr" gives it the one that it has. Ports stay
+//   - postrouting is in front of our rules of source NAT and of everybody else's: its priority is the lowest that the kernel
+//     allows, and the first chain that gives a flow a source decides. Another one of the same priority may be the first (package natorder
+//     tells of it). "snat to ip saddr" gives it the one that it has. Ports stay
 //     as they are where the egress IP is held, so that TCP connections live on when another node takes it. That
 //     node drops what the far side still sends (nostate), until the pod's next packet makes the connection known there.
+//     It sees whose a packet is for the last time: behind source NAT the packet does not say so, and that of its flow cannot be asked for,
+//     because of the library's expressions, nft 1.0.6 cannot list one that would load it. So the first packet of a bound pod that has no
+//     source here gets a mark, and the guard drops it, whatever address others give it. Whose first packet has passed is confirmed by
+//     the kernel, and its source never changes.
 //   - guard is behind all source NAT, whose hook is at 100. A packet without a flow (INVALID) is not met by
 //     any rule that asks for its flow; those are only in front of what lets packets pass.
 //
@@ -432,7 +431,7 @@
 //	                                            first   others
 //	tunnel-input                                   40       65
 //	prerouting                                    270      135
-//	first, and another chain of NAT               140        0
+//	postrouting                                   200        0
 //	guard                                         155      185
 //	prerouting, if an egress IP leads away         80       75
 //	ip rules, if a node holds such an egress IP   500      490

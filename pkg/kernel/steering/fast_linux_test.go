@@ -894,7 +894,7 @@ func TestFast_TooManyHolders(t *testing.T) {
 	source := c.nodes[0]
 	source.fast.Limit(c.family, fastpath.Change{Whole: true, Surroundings: &fastpath.Surroundings{}})
 	c.run(source.host, "sysctl -q net.netfilter.nf_conntrack_tcp_be_liberal=0")
-	for i := range byte(numberLocal) {
+	for i := range byte(numberDropped) {
 		egressIP := netip.AddrFrom4([4]byte{203, 0, 113, 100 + i})
 		bindings = append(bindings, kernel.Binding{Pod: netip.AddrFrom4([4]byte{10, 128, 0, 100 + i}), Protocol: kernel.TCP, EgressIP: egressIP})
 		ways[egressIP] = kernel.Way{Kind: kernel.ToNode, Node: netip.AddrFrom4([4]byte{192, 0, 2, 100 + i})}

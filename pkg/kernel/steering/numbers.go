@@ -8,9 +8,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// numberLocal is in the mark of a packet that leaves from this node, while it is being SNATed. So one
-// number less is left for holders.
-const numberLocal = maxNumber
+// numberDropped is in the mark of a bound pod's packet that has no egress IP here and is for the guard to drop, whatever address others give
+// it. So one number less is left for holders.
+const numberDropped = maxNumber
 
 // The numbers of ways that lead nowhere. No packet is marked with them.
 const numberBlackhole, numberProhibit = numberArrived + 1, lastNumber
@@ -28,7 +28,7 @@ func (n numbers) assign(nodes []netip.Addr) (assigned numbers, left []netip.Addr
 		for number = max(number, 1); !known && taken[number].IsValid(); {
 			number++
 		}
-		if number >= numberLocal {
+		if number >= numberDropped {
 			left = append(left, node)
 			continue
 		}
@@ -71,5 +71,5 @@ func (e tooManyError) Error() string {
 		nodes = append(nodes, node.String())
 	}
 	return fmt.Sprintf("more than %d other nodes hold egress IPs; packets for those on %s are rejected: bring these egress IPs to fewer nodes",
-		numberLocal-1, strings.Join(nodes, ", "))
+		numberDropped-1, strings.Join(nodes, ", "))
 }

@@ -493,7 +493,8 @@ func TestPackets_AnswersFitTheTunnel(t *testing.T) {
 	})
 }
 
-// inFront has somebody else decide about a pod's source before anybody else does: of chains with one priority the newest is the first.
+// inFront has somebody else decide about a pod's source before this package does: of chains with the lowest priority there is the newest is
+// the first.
 func (n *node) inFront(pod netip.Addr, decision string) (undo func()) {
 	n.c.Helper()
 	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[n.c.family]
@@ -501,7 +502,7 @@ func (n *node) inFront(pod netip.Addr, decision string) (undo func()) {
 	return func() { n.nft("delete table %s infront", family) }
 }
 
-// TestGuard_SourceNATOfOthers: what somebody else has given an address does not leave, be it another pod's egress IP.
+// TestGuard_SourceNATOfOthers: what is steered and somebody else has given an address does not leave, be it another pod's egress IP.
 func TestGuard_SourceNATOfOthers(t *testing.T) {
 	for name, protocols := range map[string][]kernel.Protocol{"by protocol": {kernel.TCP, kernel.UDP}, "all": {kernel.All}} {
 		t.Run(name, func(t *testing.T) {
@@ -521,7 +522,6 @@ func TestGuard_SourceNATOfOthers(t *testing.T) {
 					at      *node
 					counter string
 				}{
-					"on the only node":    {kernel.Way{}, source, unsnattedCounter},
 					"on the pod's node":   {c.toNode(1), source, unsnattedCounter},
 					"on the holder":       {c.toNode(1), holder, staleCounter},
 					"nobody masquerades":  {c.toNode(1), nil, ""},

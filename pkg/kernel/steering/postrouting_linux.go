@@ -8,55 +8,53 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
-// first marks the first packet of a flow that is to be SNATed on this node. The mark goes with what gives it its
-// egress IP. Once that is decided, the kernel confirms the flow, and what follows has no mark.
-func (l layout) first(pods bool) (rules []nft.Rule) {
+// postrouting gives flows their egress IP that leave from this node. A bound pod's flow that gets none, because its binding is on its way out
+// or [Halt] has taken the sources, gets a mark that nothing takes away: the guard drops it, also if other software has masqueraded it.
+func (l layout) postrouting(pods bool) []nft.Rule {
+	rules := []nft.Rule{l.rule("of another node, or for one", l.isMarked()+"goto "+onwardChain)}
 	for _, k := range selectors(pods) {
-		rules = append(rules, l.rule("a bound pod's flow begins",
-			k.leaving()+" ct state new ct status & confirmed == 0 "+l.markedWith(0)+toOutside+l.setMark(numberLocal)))
-	}
-	return rules
-}
-
-// postrouting gives flows their egress IP that leave from this node. What has arrived and no binding takes keeps its source. A rule for blocks
-// that nft has made of a listing takes the mark also where it finds nothing: then what no binding takes gets it back, for the guard to drop it.
-func (l layout) postrouting(pods bool, b *blocks) []nft.Rule {
-	rules := []nft.Rule{l.rule("does not leave from this node", l.notMarkedToLeave()+"goto "+onwardChain)}
-	for _, k := range selectors(pods) {
-		rules = append(rules, l.givePorts(k, b)...)
 		rules = append(rules, l.rule("leaves from this node", k.giveBySource()))
 	}
-	rules = append(rules, l.rule("without a binding", l.markedWith(numberArrived)+"snat to IP saddr"))
-	if l.config.PortBlocks {
-		rules = append(rules, l.rule("without a binding and a mark", l.markedWith(0)+l.setMark(numberLocal)))
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("a bound pod's, without an egress IP", k.leaving()+" "+toOutside+l.setMark(numberDropped)))
 	}
 	return rules
 }
 
-// onward has what is on its way to another node, or to a pod, keep its source: nobody masquerades it then.
-func (l layout) onward() []nft.Rule {
-	rules := []nft.Rule{l.rule("of no bound pod", l.markedWith(0)+"accept")}
+// onward gives what has arrived its egress IP. What no binding takes, and what is on its way to another node, or to a pod, keeps its source:
+// nobody masquerades it then.
+func (l layout) onward(pods bool) (rules []nft.Rule) {
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("from another node", l.markedWith(numberArrived)+k.giveBySource()))
+	}
 	if l.config.PortBlocks {
 		rules = append(rules, l.keepFarPort()...)
 	}
-	return append(rules, l.rule("to another node", "snat to IP saddr"))
+	return append(rules, l.rule("to another node, or without a binding", "snat to IP saddr"))
 }
 
 // source returns the rules that give an egress IP. Arrivals, and this node's pods if it holds the address, keep their
-// ports, so that TCP connections live on when another node takes the address. Others get them as from the rules of
-// source NAT. The mark that is left for the guard to find is that of a flow that somebody else has given a source.
+// ports, so that TCP connections live on when another node takes it. Others get them as from the rules of
+// source NAT. Each rule that gives it takes the mark away with it: one that is left for the guard to find is that of a flow that somebody
+// else has given a source. What has arrived was judged by its own node.
 func (l layout) source(g giver) []nft.Rule {
-	if g.shared != (kernel.Ports{}) {
-		return l.giveShared(g.egressIP, g.shared)
+	rules := []nft.Rule{
+		l.rule("to the pod's own egress IP", "IP daddr "+g.egressIP.String()+" accept"),
+		l.rule("to a destination that is never SNATed", l.markedWith(0)+"IP daddr @"+exclusionsSet+" accept"),
+	}
+	if l.config.PortBlocks {
+		rules = append(rules, l.rule("from ports of the pod's own", "jump "+portsChain))
 	}
 	give := l.setMark(0) + " snat to " + g.egressIP.String()
-	if g.held {
-		return []nft.Rule{l.rule("held here: ports stay", give)}
+	switch {
+	case g.shared != (kernel.Ports{}):
+		return append(rules, l.giveShared(give, g.shared)...)
+	case g.held:
+		return append(rules, l.rule("held here: ports stay", give))
 	}
-	return []nft.Rule{
+	return append(rules,
 		l.rule("from another node: ports stay", l.markedWith(numberArrived)+give),
-		l.rule("from this node", give+" fully-random"),
-	}
+		l.rule("from this node", give+" fully-random"))
 }
 
 // guard drops what a bound pod has sent and what does not leave from its egress IP. In front of the drops nobody

@@ -14,9 +14,8 @@ import (
 // have written.
 const Table = "openshift-egress-steering"
 
-// SourceNATPriority is that of the chain which gives flows their egress IPs: the second lowest that the kernel allows, behind the chain
-// that sees first packets before.
-const SourceNATPriority = -198
+// SourceNATPriority is that of the chain which gives flows their egress IPs: the lowest that the kernel allows, right behind conntrack.
+const SourceNATPriority = -199
 
 // The sets of the table. Those of pods are for bindings of all protocols.
 const (

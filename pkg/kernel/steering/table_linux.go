@@ -27,7 +27,6 @@ const (
 	boundChain        = "bound-pod"
 	astrayChain       = "astray"
 	wayChain          = "way"
-	firstChain        = "first"
 	postroutingChain  = "postrouting"
 	onwardChain       = "onward"
 	guardChain        = "guard"
@@ -40,11 +39,10 @@ const (
 )
 
 // Priorities: ways are behind everybody's DNAT. The kernel runs all chains of source NAT at 100, and the priority is their order among
-// themselves: first has the lowest that the kernel allows, and postrouting the next, so no other chain gives a bound pod an address
-// before. guard is behind all of them.
+// themselves: postrouting has the lowest that the kernel allows, so no other chain gives a bound pod an address before. guard is behind all
+// of them.
 var (
 	waysPriority  = *nftables.ChainPriorityNATDest + 5
-	firstPriority = *nftables.ChainPriorityConntrack + 1
 	natPriority   = nftables.ChainPriority(SourceNATPriority)
 	guardPriority = *nftables.ChainPriorityNATSource + 1
 )
@@ -81,7 +79,6 @@ func specOf(c Config) nft.Spec {
 	}
 	chains := []nft.Chain{
 		filter(preroutingChain, nftables.ChainHookPrerouting, waysPriority),
-		{Name: firstChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: firstPriority},
 		{Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: natPriority},
 		filter(guardChain, nftables.ChainHookPostrouting, guardPriority),
 	}
@@ -116,9 +113,8 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		arrivalsChain:    l.arrivals(c.pods > 0),
 		beginsChain:      l.begins(c.pods > 0, c.steers()),
 		astrayChain:      l.astray(),
-		firstChain:       l.first(c.pods > 0),
-		postroutingChain: l.postrouting(c.pods > 0, &c.blocks),
-		onwardChain:      l.onward(),
+		postroutingChain: l.postrouting(c.pods > 0),
+		onwardChain:      l.onward(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
 		steeredChain:     l.steered(),
@@ -144,7 +140,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 	}
 	state := nft.State{Sets: c.sets, Chains: chains}
 	if l.config.PortBlocks {
-		chains[inwardChain], chains[blockChain] = l.inward(), l.block()
+		chains[inwardChain], chains[blockChain], chains[portsChain] = l.inward(), l.block(), l.givePorts(&c.blocks)
 		state.Passing = map[string]map[nft.Key]nft.Passing{freshSet: c.blocks.fresh}
 	}
 	for egressIP := range c.uses {

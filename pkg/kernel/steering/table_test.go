@@ -137,7 +137,7 @@ func TestNumbers_Assign(t *testing.T) {
 				t.Fatalf("step %d: %s has the number %d and is left out", step, node, number)
 			case had && was != number:
 				t.Fatalf("step %d: %s had the number %d and has %d", step, node, was, number)
-			case given && (number < 1 || number >= numberLocal):
+			case given && (number < 1 || number >= numberDropped):
 				t.Fatalf("step %d: %s has the number %d", step, node, number)
 			case given && taken[number].IsValid() && taken[number] != node:
 				t.Fatalf("step %d: %s has the number %d, which is that of %s", step, node, number, taken[number])
@@ -149,7 +149,7 @@ func TestNumbers_Assign(t *testing.T) {
 		if len(assigned)+len(left) != len(nodes) {
 			t.Fatalf("step %d: %d nodes have a number and %d have none, of %d", step, len(assigned), len(left), len(nodes))
 		}
-		if len(left) > 0 && len(taken) < numberLocal-1 {
+		if len(left) > 0 && len(taken) < numberDropped-1 {
 			t.Fatalf("step %d: %v are left out while there are numbers", step, left)
 		}
 		n = assigned

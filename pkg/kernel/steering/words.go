@@ -113,12 +113,6 @@ func (l layout) isMarked() string { return l.notMarkedWith(0) }
 
 // markedForHolder lets packets pass that have the number of a holder: the others are the four that have these bits.
 func (l layout) markedForHolder() string {
-	others := l.mark(numberLocal)
+	others := l.mark(numberDropped)
 	return fmt.Sprintf("meta mark & %#x != %#x ", others, others)
-}
-
-// notMarkedToLeave lets packets pass but those that leave from this node: pods' and arrivals, whose numbers differ in the lowest bit.
-func (l layout) notMarkedToLeave() string {
-	mask := l.config.MarkMask &^ (l.config.MarkMask & -l.config.MarkMask)
-	return fmt.Sprintf("meta mark & %#x != %#x ", mask, l.mark(numberLocal&numberArrived))
 }

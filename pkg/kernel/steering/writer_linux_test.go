@@ -221,7 +221,7 @@ func TestWriter_Repairs(t *testing.T) {
 		"a table put to sleep":    {"add table TABLE { flags dormant ; }", "'dormant' perhaps: 0x1"},
 		"a set too much":          {"add set TABLE foreign { type inet_service ; }", "sets, chains and counters"},
 		"a counter too much":      {"add counter TABLE another", "sets, chains and counters"},
-		"another chain in a hook": {"delete chain TABLE first ; add chain TABLE first { type nat hook postrouting priority 97 ; }", "not where it belongs"},
+		"another chain in a hook": {"delete chain TABLE guard ; add chain TABLE guard { type nat hook postrouting priority 97 ; }", "not where it belongs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onNode(t, func(n *node) {
