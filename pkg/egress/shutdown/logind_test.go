@@ -26,9 +26,12 @@ type login struct {
 	// released are told when the holder of a lock has closed it.
 	released chan struct{}
 
-	mu    sync.Mutex
-	asked []string
-	locks []*os.File
+	mu        sync.Mutex
+	asked     []string
+	locks     []*os.File
+	goingDown bool
+	// looked is told when somebody has asked whether a shutdown goes on.
+	looked chan struct{}
 }
 
 func newLogin(t *testing.T) *login {
@@ -51,7 +54,7 @@ func newLogin(t *testing.T) *login {
 	}
 	t.Cleanup(func() { _ = process.Wait() }) // the test's context has ended it
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+socket)
-	l := &login{T: t, released: make(chan struct{}, 10)}
+	l := &login{T: t, released: make(chan struct{}, 10), looked: make(chan struct{}, 10)}
 	for deadline := time.Now().Add(soon); ; time.Sleep(10 * time.Millisecond) {
 		if l.bus, err = dbus.ConnectSystemBus(); err == nil {
 			break
@@ -92,7 +95,13 @@ func (l *login) inhibit(what, _, _, mode string) (dbus.UnixFD, *dbus.Error) {
 	return dbus.UnixFD(w.Fd()), nil
 }
 
-func (l *login) property(_, _ string) (dbus.Variant, *dbus.Error) {
+func (l *login) property(_, name string) (dbus.Variant, *dbus.Error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if name == "PreparingForShutdown" {
+		l.looked <- struct{}{}
+		return dbus.MakeVariant(l.goingDown), nil
+	}
 	return dbus.MakeVariant(uint64(700_000)), nil // microseconds
 }
 
@@ -115,7 +124,24 @@ func (l *login) given(count int) {
 // prepares tells all that the system goes down, or does not.
 func (l *login) prepares(now bool) {
 	l.Helper()
+	l.mu.Lock()
+	l.goingDown = now
+	l.mu.Unlock()
 	if err := l.bus.Emit(object, manager+".PrepareForShutdown", now); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// restart has another logind begin, which knows of no shutdown unless it goes on.
+func (l *login) restart(goesOn bool) {
+	l.Helper()
+	if _, err := l.bus.ReleaseName(service); err != nil {
+		l.Fatal(err)
+	}
+	l.mu.Lock()
+	l.goingDown = goesOn
+	l.mu.Unlock()
+	if _, err := l.bus.RequestName(service, 0); err != nil {
 		l.Fatal(err)
 	}
 }
@@ -177,9 +203,29 @@ func TestDelay_ShutdownWaitsForPreparation(t *testing.T) {
 	within("over", ended)
 }
 
+// TestDelay_LogindRestarts: the next logind is asked for a lock, too. If it knows nothing of a shutdown that was prepared, that was cancelled.
+func TestDelay_LogindRestarts(t *testing.T) {
+	l := newLogin(t)
+	prepared, cancelled := make(chan struct{}, 9), make(chan struct{}, 9)
+	go Delay(t.Context(), func(context.Context) { prepared <- struct{}{} }, func() { cancelled <- struct{}{} })
+	l.given(1)
+	l.restart(false)
+	l.given(2)
+	l.close()
+	l.prepares(true)
+	<-prepared
+	l.restart(true)
+	<-l.looked
+	l.restart(false)
+	l.given(3)
+	if <-cancelled; len(prepared)+len(cancelled) > 0 {
+		t.Error("told more than once")
+	}
+}
+
 func TestDelay_WithoutBus(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
-	if err := delay(t.Context(), nil, nil); err == nil {
+	if err := (&delay{}).follow(t.Context()); err == nil {
 		t.Error("want an error without a bus")
 	}
 }
