@@ -211,7 +211,6 @@ func TestDelay_LogindRestarts(t *testing.T) {
 	l.given(1)
 	l.restart(false)
 	l.given(2)
-	l.close()
 	l.prepares(true)
 	<-prepared
 	l.restart(true)
