@@ -164,6 +164,9 @@
 //	    chain postrouting {
 //	        type nat hook postrouting priority -199;
 //	        any mark                                                        goto onward
+//	        ip saddr . meta l4proto @bound                                  goto leaves
+//	    }
+//	    chain leaves {
 //	        ip saddr . meta l4proto                                         vmap @sources
 //	        ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   mark := dropped
@@ -431,7 +434,7 @@
 //	                                            first   others
 //	tunnel-input                                   40       65
 //	prerouting                                    270      135
-//	postrouting                                   200        0
+//	postrouting                                   130        0
 //	guard                                         155      185
 //	prerouting, if an egress IP leads away         80       75
 //	ip rules, if a node holds such an egress IP   500      490

@@ -8,15 +8,23 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
-// postrouting gives flows their egress IP that leave from this node. A bound pod's flow that gets none, because its binding is on its way out
-// or [Halt] has taken the sources, gets a mark that nothing takes away: the guard drops it, also if other software has masqueraded it.
+// postrouting picks out what gets an egress IP here. Nobody else's packets are asked for more.
 func (l layout) postrouting(pods bool) []nft.Rule {
 	rules := []nft.Rule{l.rule("of another node, or for one", l.isMarked()+"goto "+onwardChain)}
+	for _, k := range selectors(pods) {
+		rules = append(rules, l.rule("a bound pod's flow begins", k.fromBound()+" goto "+leavesChain))
+	}
+	return rules
+}
+
+// leaves gives bound pods' flows that leave from this node their egress IP. One that gets none, because its binding is on its way out or
+// [Halt] has taken the sources, gets a mark that nothing takes away: the guard drops it, also if other software has masqueraded it.
+func (l layout) leaves(pods bool) (rules []nft.Rule) {
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.rule("leaves from this node", k.giveBySource()))
 	}
 	for _, k := range selectors(pods) {
-		rules = append(rules, l.rule("a bound pod's, without an egress IP", k.leaving()+" "+toOutside+l.setMark(numberDropped)))
+		rules = append(rules, l.rule("without an egress IP", k.leaving()+" "+toOutside+l.setMark(numberDropped)))
 	}
 	return rules
 }

@@ -28,6 +28,7 @@ const (
 	astrayChain       = "astray"
 	wayChain          = "way"
 	postroutingChain  = "postrouting"
+	leavesChain       = "leaves"
 	onwardChain       = "onward"
 	guardChain        = "guard"
 	markedChain       = "marked"
@@ -114,6 +115,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		beginsChain:      l.begins(c.pods > 0, c.steers()),
 		astrayChain:      l.astray(),
 		postroutingChain: l.postrouting(c.pods > 0),
+		leavesChain:      l.leaves(c.pods > 0),
 		onwardChain:      l.onward(c.pods > 0),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
