@@ -106,7 +106,7 @@ func runtimesTested() (list []runtimeTested) {
 type use struct{ software, marks, chains, ports string }
 
 var uses = []use{
-	{"this program", "`0x7e` (`egress-snat-mark-mask`)", "nftables: `openshift-egress…`, source NAT at -199 or -198; iptables: `OPENSHIFT-…`; routing tables 7701 to 7763",
+	{"this program", "`0x7e` (`egress-snat-mark-mask`)", "nftables: `openshift-egress…`, source NAT at -199 or -197; iptables: `OPENSHIFT-…`; routing tables 7701 to 7763",
 		"UDP 4798 and 4799, UDP and TCP 7947; device `steer0`"},
 	{"kube-proxy", "`0xc000`", "iptables: `KUBE-…`, source NAT at 100; nftables: `kube-proxy`, source NAT at 100", "TCP 10256 and 10249"},
 	{"flannel", "none; it leaves kube-proxy's `0x4000` alone", "iptables: `FLANNEL-POSTRTG` and `FLANNEL-FWD`; nftables: `flannel-ipv4` and `flannel-ipv6`; source NAT at 100",

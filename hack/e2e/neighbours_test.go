@@ -22,7 +22,7 @@ func TestNeighbours_SourceNAT(t *testing.T) {
 	}{
 		"iptables":                   {settings{nodes: 2}, inCI, steering.SourceNATPriority + 1, -199},
 		"nftables":                   {settings{nodes: 2, nftables: true}, usual, steering.SourceNATPriority + 1, -199},
-		"nftables, without steering": {settings{nodes: 2, nftables: true, arguments: `egress-snat-steering: ["off"]`}, usual, steering.LocalSourceNATPriority + 1, -198},
+		"nftables, without steering": {settings{nodes: 2, nftables: true, arguments: `egress-snat-steering: ["off"]`}, usual, steering.LocalSourceNATPriority + 1, steering.LocalSourceNATPriority},
 		"iptables, without steering": {settings{nodes: 2, backend: lab.Legacy, arguments: `egress-snat-steering: ["off"]`}, usual, 101, 90},
 	} {
 		t.Run(name, func(t *testing.T) {

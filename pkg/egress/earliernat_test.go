@@ -49,7 +49,7 @@ func TestNATFinder_KnowsWhereOursIs(t *testing.T) {
 		want   int32
 	}{
 		"steering":                 {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Auto}}}, -199},
-		"nftables without":         {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Off}}, Backend: reconcile.NFTables}, -198},
+		"nftables without":         {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Off}}, Backend: reconcile.NFTables}, -197},
 		"iptables without":         {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Off}}, Backend: reconcile.IPTables}, 100},
 		"steering beside iptables": {Config{Config: cluster.Config{Steering: cluster.Steering{Mode: holders.Required}}, Backend: reconcile.IPTables}, -199},
 	} {

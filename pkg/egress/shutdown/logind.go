@@ -24,6 +24,8 @@ const (
 	askAgain = time.Minute
 	// margin is what is left of logind's delay when the preparation has to end: the lock is to be released, not lost.
 	margin = 500 * time.Millisecond
+	// answers is for how long logind is waited for that is asked something: what it delays is waiting, too.
+	answers = time.Second
 	// usualDelay is logind's if it does not tell.
 	usualDelay = 5 * time.Second
 )
@@ -68,7 +70,7 @@ func (d *delay) follow(ctx context.Context) error {
 	if err := bus.AddMatchSignalContext(ctx, dbus.WithMatchSender(service), dbus.WithMatchInterface(manager), dbus.WithMatchMember("PrepareForShutdown"), dbus.WithMatchObjectPath(object)); err != nil {
 		return fmt.Errorf("subscribe to shutdowns: %w", err)
 	}
-	if err := bus.AddMatchSignalContext(ctx, dbus.WithMatchInterface(owners), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, service)); err != nil {
+	if err := bus.AddMatchSignalContext(ctx, dbus.WithMatchSender(owners), dbus.WithMatchInterface(owners), dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, service)); err != nil {
 		return fmt.Errorf("subscribe to restarts of systemd-logind: %w", err)
 	}
 	signals := make(chan *dbus.Signal, 8)
@@ -80,41 +82,57 @@ func (d *delay) follow(ctx context.Context) error {
 	return err
 }
 
-// next does what the next signal asks for, and returns the lock that there is then.
+// next does what the next signal asks for, and returns the lock that there is then. The old one is closed when there is a new one.
 func (d *delay) next(ctx context.Context, bus *dbus.Conn, signals <-chan *dbus.Signal, lock *os.File) (*os.File, error) {
+	var signal *dbus.Signal
 	select {
 	case <-ctx.Done():
 		return lock, ctx.Err()
-	case signal, open := <-signals:
+	case s, open := <-signals:
 		if !open {
 			return lock, errors.New("the system bus has closed the connection")
 		}
-		now, said := goesDown(signal)
-		switch {
-		case said && now:
-			d.goingDown = true
-			prepareWithin(ctx, mostDelay(bus), d.prepare)
-			_ = lock.Close() // the shutdown goes on
-		case said || begins(signal):
-			_ = lock.Close() // it is of another logind, or closed
-			return d.begin(ctx, bus)
-		}
+		signal = s
+	}
+	now, said := goesDown(signal)
+	switch {
+	case said && !isLogind(ctx, bus, signal.Sender):
+		return lock, nil // anybody may send a signal
+	case said && now:
+		d.goingDown = true
+		prepareWithin(ctx, mostDelay(ctx, bus), d.prepare)
+		_ = lock.Close() // the shutdown goes on
+		return lock, nil
+	case said:
+		d.wasCancelled()
+	case !begins(signal):
 		return lock, nil
 	}
+	next, err := d.begin(ctx, bus)
+	if err != nil {
+		return lock, err
+	}
+	_ = lock.Close() // it may be closed
+	return next, nil
 }
 
-// begin takes a lock, unless a shutdown goes on that was prepared. If that does not, it was cancelled.
+// wasCancelled tells of a shutdown that was prepared and does not take place.
+func (d *delay) wasCancelled() {
+	d.goingDown = false
+	d.cancelled()
+}
+
+// begin takes a lock, unless a shutdown goes on that was prepared. One of which this logind knows nothing was cancelled.
 func (d *delay) begin(ctx context.Context, bus *dbus.Conn) (*os.File, error) {
 	if d.goingDown {
-		value, err := bus.Object(service, object).GetProperty(manager + ".PreparingForShutdown")
+		goesOn, err := property[bool](ctx, bus, "PreparingForShutdown")
 		if err != nil {
 			return nil, fmt.Errorf("ask systemd-logind whether the shutdown goes on: %w", err)
 		}
-		if goesOn, isBool := value.Value().(bool); goesOn || !isBool {
+		if goesOn {
 			return nil, nil
 		}
-		d.goingDown = false
-		d.cancelled()
+		d.wasCancelled()
 	}
 	return inhibit(ctx, bus)
 }
@@ -136,7 +154,14 @@ func goesDown(signal *dbus.Signal) (now, ok bool) {
 
 // begins tells whether a signal says that a logind has started.
 func begins(signal *dbus.Signal) bool {
-	return signal.Name == owners+".NameOwnerChanged" && len(signal.Body) == 3 && signal.Body[2] != ""
+	return signal.Sender == owners && signal.Name == owners+".NameOwnerChanged" && len(signal.Body) == 3 && signal.Body[2] != ""
+}
+
+// isLogind tells whether logind has this connection to the bus. If the bus does not say so, it has not.
+func isLogind(ctx context.Context, bus *dbus.Conn, sender string) bool {
+	var owner string
+	err := bus.BusObject().CallWithContext(ctx, owners+".GetNameOwner", 0, service).Store(&owner)
+	return err == nil && sender == owner
 }
 
 // inhibit takes a lock that delays shutdowns until it is closed.
@@ -150,12 +175,18 @@ func inhibit(ctx context.Context, bus *dbus.Conn) (*os.File, error) {
 }
 
 // mostDelay is for how long a shutdown waits.
-func mostDelay(bus *dbus.Conn) time.Duration {
+func mostDelay(ctx context.Context, bus *dbus.Conn) time.Duration {
 	delay := usualDelay
-	if value, err := bus.Object(service, object).GetProperty(manager + ".InhibitDelayMaxUSec"); err == nil {
-		if microseconds, ok := value.Value().(uint64); ok {
-			delay = time.Duration(microseconds) * time.Microsecond
-		}
+	if microseconds, err := property[uint64](ctx, bus, "InhibitDelayMaxUSec"); err == nil {
+		delay = time.Duration(microseconds) * time.Microsecond
 	}
 	return max(delay-margin, delay/2)
+}
+
+// property returns one of logind's, if that has an answer in time.
+func property[T any](ctx context.Context, bus *dbus.Conn, name string) (value T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
+	err = bus.Object(service, object).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, manager, name).Store(&value)
+	return value, err
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ type login struct {
 	asked     []string
 	locks     []*os.File
 	goingDown bool
+	// asker is who asked for a lock last.
+	asker string
 	// looked is told when somebody has asked whether a shutdown goes on.
 	looked chan struct{}
 }
@@ -79,13 +82,14 @@ func newLogin(t *testing.T) *login {
 }
 
 // inhibit gives away one end of a pipe. At the other it is seen when that is closed.
-func (l *login) inhibit(what, _, _, mode string) (dbus.UnixFD, *dbus.Error) {
+func (l *login) inhibit(sender dbus.Sender, what, _, _, mode string) (dbus.UnixFD, *dbus.Error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return 0, dbus.MakeFailedError(err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.asker = string(sender)
 	l.asked, l.locks = append(l.asked, what+" "+mode), append(l.locks, w)
 	go func() {
 		_, _ = io.Copy(io.Discard, r)
@@ -206,8 +210,12 @@ func TestDelay_ShutdownWaitsForPreparation(t *testing.T) {
 // TestDelay_LogindRestarts: the next logind is asked for a lock, too. If it knows nothing of a shutdown that was prepared, that was cancelled.
 func TestDelay_LogindRestarts(t *testing.T) {
 	l := newLogin(t)
-	prepared, cancelled := make(chan struct{}, 9), make(chan struct{}, 9)
-	go Delay(t.Context(), func(context.Context) { prepared <- struct{}{} }, func() { cancelled <- struct{}{} })
+	prepared, cancelled, ended := make(chan struct{}, 9), make(chan struct{}, 9), make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		defer close(ended)
+		Delay(ctx, func(context.Context) { prepared <- struct{}{} }, func() { cancelled <- struct{}{} })
+	}()
 	l.given(1)
 	l.restart(false)
 	l.given(2)
@@ -217,8 +225,52 @@ func TestDelay_LogindRestarts(t *testing.T) {
 	<-l.looked
 	l.restart(false)
 	l.given(3)
-	if <-cancelled; len(prepared)+len(cancelled) > 0 {
+	<-cancelled
+	stop()
+	<-ended
+	l.close()
+	for range 3 {
+		<-l.released
+	}
+	if len(prepared)+len(cancelled) > 0 {
 		t.Error("told more than once")
+	}
+}
+
+// TestDelay_OthersSignals: what somebody else on the bus says of shutdowns and of restarts counts for nothing.
+func TestDelay_OthersSignals(t *testing.T) {
+	l := newLogin(t)
+	prepared, cancelled := make(chan struct{}, 9), make(chan struct{}, 9)
+	go Delay(t.Context(), func(context.Context) { prepared <- struct{}{} }, func() { cancelled <- struct{}{} })
+	l.given(1)
+	other, err := dbus.ConnectSystemBus()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Close() }()
+	l.mu.Lock()
+	name := l.asker
+	l.mu.Unlock()
+	for member, body := range map[string][]any{manager + ".PrepareForShutdown": {true}, owners + ".NameOwnerChanged": {service, "", ":1.1"}} {
+		message := &dbus.Message{Type: dbus.TypeSignal, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
+			dbus.FieldDestination: dbus.MakeVariant(name), dbus.FieldPath: dbus.MakeVariant(object), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(body...)),
+			dbus.FieldInterface: dbus.MakeVariant(member[:strings.LastIndex(member, ".")]), dbus.FieldMember: dbus.MakeVariant(member[strings.LastIndex(member, ".")+1:]),
+		}}
+		if call := other.Send(message, nil); call.Err != nil {
+			t.Fatal(call.Err)
+		}
+	}
+	if err := other.BusObject().Call(owners+".GetId", 0).Err; err != nil { // the bus has passed the signals on
+		t.Fatal(err)
+	}
+	l.prepares(true)
+	<-prepared
+	l.given(1) // no other lock was taken
+	l.prepares(false)
+	<-cancelled
+	l.given(2)
+	if len(prepared)+len(cancelled) > 0 {
+		t.Error("told by somebody else")
 	}
 }
 

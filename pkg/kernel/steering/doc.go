@@ -168,11 +168,12 @@
 //	    }
 //	    chain leaves {
 //	        ip saddr . meta l4proto                                         vmap @sources
+//	        arrived                                                         snat to ip saddr
 //	        ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   mark := dropped
 //	    }
 //	    chain onward {
-//	        arrived, ip saddr . meta l4proto                                vmap @sources
+//	        arrived                                                         goto leaves
 //	                                                                        snat to ip saddr
 //	    }
 //	    chain guard {
@@ -316,7 +317,7 @@
 //	    map sources     { type ipv4_addr . inet_proto : ipv4_addr; }        pod . protocol : egress IP
 //	    map pod-sources { type ipv4_addr : ipv4_addr; }                     pod : egress IP
 //	    chain postrouting {
-//	        type nat hook postrouting priority -198;
+//	        type nat hook postrouting priority -197;
 //	        ip daddr != @exclusions
 //	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
 //	            snat to ip saddr . meta l4proto map @sources fully-random
@@ -325,8 +326,8 @@
 //	}
 //
 // A packet costs the same however many bindings there are. The kernel asks a rule's map first, so that who is not bound is through
-// after one lookup, and after two where there are bindings of all protocols. With verdicts in the maps, as above, a new flow would take a
-// lookup less, and each change follow all elements. The chain is behind that of the steering, so that an earlier process's table decides
+// after one lookup, and after two where there are bindings of all protocols. With verdicts in the maps, as above, a pod's own egress IP would take no
+// lookup, and each change follow all elements. The chain is behind that of the steering, so that an earlier process's table decides
 // until this node's address is known. Where nothing is bound, and nothing on record, there is no table.
 //
 // # Who gets into the tunnel

@@ -17,8 +17,9 @@ import (
 // have written.
 const LocalTable = "openshift-egress"
 
-// LocalSourceNATPriority is that of its chain: in front of everybody else's source NAT, and behind that of [Table].
-const LocalSourceNATPriority = SourceNATPriority + 1
+// LocalSourceNATPriority is that of its chain: behind that of [Table], also as former versions wrote that, and in front of everybody else's
+// source NAT.
+const LocalSourceNATPriority = SourceNATPriority + 2
 
 // localSets are sets of [Table]. Here the sources give egress IPs themselves: no rule depends on the address.
 func localSets() (local []nft.Set) {

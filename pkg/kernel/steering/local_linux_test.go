@@ -173,7 +173,7 @@ func TestLocal_FollowsThePlan(t *testing.T) {
 			}
 		}
 		n.write(n.random(r, 5))
-		if listed := n.nft("list table " + n.name()); !strings.Contains(listed, "priority -198") {
+		if listed := n.nft("list table " + n.name()); !strings.Contains(listed, "priority -197") {
 			t.Errorf("nft lists\n%s", listed)
 		}
 		n.write(kernel.Desired{})
@@ -582,7 +582,7 @@ const formerTable = `table TABLE {
 	map pods { type ADDRESS : ADDRESS; }
 	set removed { type ADDRESS . inet_proto . ADDRESS; elements = { GONE . 0 . EGRESS } }
 	chain postrouting {
-		type nat hook postrouting priority -198;
+		type nat hook postrouting priority -197;
 		IP daddr != @exclusions IP daddr != @egress-ips snat to IP saddr . meta l4proto map @bindings fully-random
 	}
 }
@@ -598,7 +598,7 @@ const boundTable = `table TABLE {
 	map pod-sources { type ADDRESS : ADDRESS; }
 	set removed { type ADDRESS . inet_proto . ADDRESS; elements = { GONE . 0 . EGRESS } }
 	chain postrouting {
-		type nat hook postrouting priority -198;
+		type nat hook postrouting priority -197;
 		IP saddr . meta l4proto @bound IP saddr . meta l4proto . IP daddr != @own IP daddr != @exclusions snat to IP saddr . meta l4proto map @sources fully-random
 	}
 }

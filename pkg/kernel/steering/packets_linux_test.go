@@ -558,7 +558,11 @@ func TestPostrouting_ComesBeforeOthers(t *testing.T) {
 		own := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
 		masquerade := func(when string) {
 			var tables strings.Builder
-			for i, priority := range []int{SourceNATPriority + 1, -150, 50, 90, 99, 100} {
+			priorities := []int{SourceNATPriority + 1, -150, 50, 90, 99, 100}
+			if when == "before" { // of chains with one priority the newest is the first
+				priorities = append(priorities, SourceNATPriority)
+			}
+			for i, priority := range priorities {
 				for _, family := range []string{own, "inet"} {
 					fmt.Fprintf(&tables, "table %s %s%d { chain c { type nat hook postrouting priority %d; oifname \"eth0\" masquerade; }; }\n", family, when, i, priority)
 				}

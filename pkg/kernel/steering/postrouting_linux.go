@@ -17,38 +17,37 @@ func (l layout) postrouting(pods bool) []nft.Rule {
 	return rules
 }
 
-// leaves gives bound pods' flows that leave from this node their egress IP. One that gets none, because its binding is on its way out or
-// [Halt] has taken the sources, gets a mark that nothing takes away: the guard drops it, also if other software has masqueraded it.
+// leaves gives flows that leave from this node their egress IP. What has come from another node and no binding takes keeps its source. A flow
+// of this node that gets none, because its binding is on its way out or [Halt] has taken the sources, gets a mark that nothing takes away: the
+// guard drops it, also if other software has masqueraded it.
 func (l layout) leaves(pods bool) (rules []nft.Rule) {
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.rule("leaves from this node", k.giveBySource()))
 	}
+	rules = append(rules, l.rule("from another node, without a binding", l.markedWith(numberArrived)+"snat to IP saddr"))
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.rule("without an egress IP", k.leaving()+" "+toOutside+l.setMark(numberDropped)))
 	}
 	return rules
 }
 
-// onward gives what has arrived its egress IP. What no binding takes, and what is on its way to another node, or to a pod, keeps its source:
-// nobody masquerades it then.
-func (l layout) onward(pods bool) (rules []nft.Rule) {
-	for _, k := range selectors(pods) {
-		rules = append(rules, l.rule("from another node", l.markedWith(numberArrived)+k.giveBySource()))
-	}
+// onward has what is on its way to another node, or to a pod, keep its source: nobody masquerades it then.
+func (l layout) onward() []nft.Rule {
+	rules := []nft.Rule{l.rule("from another node", l.markedWith(numberArrived)+"goto "+leavesChain)}
 	if l.config.PortBlocks {
 		rules = append(rules, l.keepFarPort()...)
 	}
-	return append(rules, l.rule("to another node, or without a binding", "snat to IP saddr"))
+	return append(rules, l.rule("to another node", "snat to IP saddr"))
 }
 
 // source returns the rules that give an egress IP. Arrivals, and this node's pods if it holds the address, keep their
 // ports, so that TCP connections live on when another node takes it. Others get them as from the rules of
-// source NAT. Each rule that gives it takes the mark away with it: one that is left for the guard to find is that of a flow that somebody
-// else has given a source. What has arrived was judged by its own node.
+// source NAT. What has arrived was judged by its own node, and loses its mark with its source: one that still has the mark behind source NAT
+// got another source from somebody else.
 func (l layout) source(g giver) []nft.Rule {
 	rules := []nft.Rule{
-		l.rule("to the pod's own egress IP", "IP daddr "+g.egressIP.String()+" accept"),
-		l.rule("to a destination that is never SNATed", l.markedWith(0)+"IP daddr @"+exclusionsSet+" accept"),
+		l.rule("to the pod's own egress IP", toOwn(g.egressIP)),
+		l.rule("to a destination that is never SNATed", l.markedWith(0)+toExcluded),
 	}
 	if l.config.PortBlocks {
 		rules = append(rules, l.rule("from ports of the pod's own", "jump "+portsChain))

@@ -40,8 +40,8 @@ const (
 )
 
 // Priorities: ways are behind everybody's DNAT. The kernel runs all chains of source NAT at 100, and the priority is their order among
-// themselves: postrouting has the lowest that the kernel allows, so no other chain gives a bound pod an address before. guard is behind all
-// of them.
+// themselves: postrouting has the lowest that the kernel allows, so of other chains only a newer one with the same priority comes before.
+// guard is behind all of them.
 var (
 	waysPriority  = *nftables.ChainPriorityNATDest + 5
 	natPriority   = nftables.ChainPriority(SourceNATPriority)
@@ -116,7 +116,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		astrayChain:      l.astray(),
 		postroutingChain: l.postrouting(c.pods > 0),
 		leavesChain:      l.leaves(c.pods > 0),
-		onwardChain:      l.onward(c.pods > 0),
+		onwardChain:      l.onward(),
 		guardChain:       l.guard(c.pods > 0),
 		markedChain:      l.marked(),
 		steeredChain:     l.steered(),

@@ -24,21 +24,25 @@ type Step struct{ Rule, Element string }
 type Tracer struct {
 	content *content
 	sets    []nft.Set
-	// leaving is what lets a flow keep its source, give what gives it the egress IP of its pod.
-	leaving, give func(selector) string
+	// excluded is what lets a flow keep its source to a destination that is never SNATed, give what gives it the egress IP of its pod.
+	excluded, give func(selector) string
+	// own is what lets a flow to the pod's own egress IP keep its source.
+	own func(Tracer, selector, places) Step
 }
 
 // NewTracer returns the Tracer for the bindings and the blocks of source ports of d, in [Table].
 func NewTracer(family kernel.Family, d kernel.Desired) Tracer {
 	d.Steering.Blocks = slices.SortedFunc(slices.Values(d.Steering.Blocks), kernel.CompareBlocks)
 	config := Config{Family: family, PortBlocks: true}
-	leaving := func(k selector) string { return k.leaving() + " " + toOutside }
-	return Tracer{newContent(config, d, nil), setsOf(config), leaving, selector.giveBySource}
+	excluded := func(selector) string { return toExcluded }
+	own := func(t Tracer, _ selector, at places) Step { return t.step(toOwn(at.ownKey.Other), at.sources, at.key) }
+	return Tracer{newContent(config, d, nil), setsOf(config), excluded, selector.giveBySource, own}
 }
 
 // NewLocalTracer returns the Tracer for the bindings of d, in [LocalTable].
 func NewLocalTracer(family kernel.Family, d kernel.Desired) Tracer {
-	return Tracer{localContent(family, d), localSets(), selector.leavingLocally, selector.giveLocally}
+	own := func(t Tracer, k selector, at places) Step { return t.step(k.leavingLocally(), at.own, at.ownKey) }
+	return Tracer{localContent(family, d), localSets(), selector.leavingLocally, selector.giveLocally, own}
 }
 
 // Trace returns the rule that is for p, and the address that p then leaves from: invalid if it keeps its source. There is no rule for a
@@ -53,12 +57,11 @@ func (t Tracer) Trace(p Packet) (step Step, snat netip.Addr) {
 		if !bound || way.protocol == kernel.All && way.selector == ofOneProtocol {
 			continue
 		}
-		excluding := t.leaving(way.selector)
 		if exclusion, excluded := t.exclusion(p.Destination); excluded {
-			return t.step(excluding, exclusionsSet, exclusion), netip.Addr{}
+			return t.step(t.excluded(way.selector), exclusionsSet, exclusion), netip.Addr{}
 		}
-		if _, held := t.content.sets[at.own][at.ownKey]; held {
-			return t.step(excluding, at.own, at.ownKey), netip.Addr{}
+		if _, own := t.content.sets[at.own][at.ownKey]; own {
+			return t.own(t, way.selector, at), netip.Addr{}
 		}
 		if ports, given := t.content.blocks.given[at.blocks][at.key]; given && p.Protocol != kernel.All {
 			return t.step("snat IP to "+way.from+" map "+way.blocksMap, at.blocks, keyWith(at.key, ports.last())), egressIP

@@ -35,12 +35,10 @@ func TestTracer_NamesRulesOfTheTable(t *testing.T) {
 		"of another protocol": {d, Packet{pod, outside, kernel.UDP}, "", "", netip.Addr{}},
 		"to a pod": {
 			d, Packet{pod, all, kernel.TCP},
-			"ip saddr . meta l4proto @bound ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions", "10.128.0.0-10.131.255.255", netip.Addr{},
+			"ip daddr @exclusions accept", "10.128.0.0-10.131.255.255", netip.Addr{},
 		},
 		"to its own egress IP": {
-			d, Packet{all, egressIP, kernel.TCP},
-			"ip saddr @bound-pods ip saddr . ip daddr != @own-pods ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions",
-			"10.128.0.12 . 203.0.113.10", netip.Addr{},
+			d, Packet{all, egressIP, kernel.TCP}, "ip daddr 203.0.113.10 accept", "10.128.0.12 : goto from-203.0.113.10", netip.Addr{},
 		},
 		"from ports of its own": {
 			withBlock, Packet{pod, outside, kernel.TCP}, "snat ip to ip saddr . meta l4proto map @blocks", "10.128.0.11 . tcp : 203.0.113.10 . 2048-3071", egressIP,

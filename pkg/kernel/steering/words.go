@@ -3,6 +3,7 @@ package steering
 import (
 	"fmt"
 	"math/bits"
+	"net/netip"
 )
 
 // Words of rules that are in more than one. In all rules IP stands for ip or ip6.
@@ -13,6 +14,7 @@ const (
 
 	toOutside   = "IP daddr != @" + exclusionsSet
 	fromOutside = "IP saddr != @" + exclusionsSet
+	toExcluded  = "IP daddr @" + exclusionsSet + " accept"
 	notToHere   = "fib daddr type != local"
 	fromNode    = "IP saddr @" + nodesSet
 	// Their socket is open as a file, which has an owner. No user has the number -1. Others' and the kernel's own packets have no such socket.
@@ -22,6 +24,9 @@ const (
 	answerHosts, answerPorts = "IP saddr . meta l4proto . IP daddr", " . th sport . th dport"
 	steerHosts, steerPorts   = "IP daddr . meta l4proto . IP saddr", " . th dport . th sport"
 )
+
+// toOwn lets what is for a pod's own egress IP keep its source.
+func toOwn(egressIP netip.Addr) string { return "IP daddr " + egressIP.String() + " accept" }
 
 // drop counts a packet and drops it.
 func drop(counter string) string { return " counter name " + counter + " drop" }
