@@ -435,7 +435,7 @@
 //	                                            first   others
 //	tunnel-input                                   40       65
 //	prerouting                                    270      135
-//	postrouting                                   130        0
+//	postrouting, by its rules                     120        0
 //	guard                                         155      185
 //	prerouting, if an egress IP leads away         80       75
 //	ip rules, if a node holds such an egress IP   500      490
