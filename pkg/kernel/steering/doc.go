@@ -301,8 +301,8 @@
 // If the new port is that of another connection of the pod, package conntrack finds out, and both are reset. A receiving flow of UDP goes on
 // if the pod's node is not the former holder: there the entry is ended, and the pod has to send.
 //
-// Pods with blocks begin new flows at 0.98 of the rate without blocks (make bench RUN='^steering/port-blocks$'). What they lose is the chain
-// inward, which each new flow meets before its route.
+// Pods with blocks begin new flows at 0.93 of the rate without blocks (make bench RUN='^steering/port-blocks$'). What they lose is the chain
+// inward, which each new flow meets before its route, and the look into blocks behind that into sources.
 //
 // The fast path takes what the pods have begun. What the far side has made known here has a translated destination, and takes the rules'
 // way on the holder.
