@@ -76,7 +76,8 @@ func (d *delay) follow(ctx context.Context) error {
 	signals := make(chan *dbus.Signal, 8)
 	bus.Signal(signals)
 	lock, err := d.begin(ctx, bus)
-	for ; err == nil; lock, err = d.next(ctx, bus, signals, lock) {
+	for err == nil {
+		lock, err = d.next(ctx, bus, signals, lock)
 	}
 	_ = lock.Close() // it may be closed
 	return err
