@@ -417,10 +417,10 @@
 //     tells of it). "snat to ip saddr" gives it the one that it has. Ports stay
 //     as they are where the egress IP is held, so that TCP connections live on when another node takes it. That
 //     node drops what the far side still sends (nostate), until the pod's next packet makes the connection known there.
-//     It sees whose a packet is for the last time: behind source NAT the packet does not say so, and that of its flow cannot be asked for,
-//     because of the library's expressions, nft 1.0.6 cannot list one that would load it. So the first packet of a bound pod that has no
-//     source here gets a mark, and the guard drops it, whatever address others give it. Whose first packet has passed is confirmed by
-//     the kernel, and its source never changes.
+//     It sees whose a packet is for the last time: behind source NAT the packet does not say so. Its flow does, but nft 1.0.6 cannot list
+//     the library's expression that would load that. So the first packet of a bound pod that gets no egress IP here gets a mark, and the
+//     guard drops it, whatever address others give it. A flow whose first packet has passed is confirmed by the kernel, and its source
+//     never changes.
 //   - guard is behind all source NAT, whose hook is at 100. A packet without a flow (INVALID) is not met by
 //     any rule that asks for its flow; those are only in front of what lets packets pass.
 //

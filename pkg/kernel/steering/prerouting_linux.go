@@ -74,7 +74,7 @@ func (l layout) begins(pods, steers bool) []nft.Rule {
 func (l layout) bound(pods bool) []nft.Rule {
 	rules := []nft.Rule{
 		l.rule("of a flow that leaves from this node until it ends", "ct status snat accept"),
-		l.rule("to a destination that is never SNATed", "IP daddr @"+exclusionsSet+" accept"),
+		l.rule("to a destination that is never SNATed", toExcluded),
 	}
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.rule("to the pod's own egress IP", k.own+" "+k.ownSet+" accept"))
