@@ -24,20 +24,20 @@
 //	                                          one loop and one reconcile.Reconciler for each IP family
 //	                                                                                        │
 //	                                  iptables rules or an nftables table, tracked flows ◄──┤
-//	        the kernel's interfaces, the CNI plugin ─► portsecurity.Keeper, for both families ◄──┘
+//	          the kernel's interfaces, the CNI plugin ─► portguard.Guard, for both families ◄──┘
 //
-//	what MetalLB announces ─► balancer ─┐
-//	interfaces, Leases, other nodes ────┴─► steerer.Steerer ─► node.Node ─► which node has which egress IP, for each sync
+//	what MetalLB announces ─► balancer.Balancer ─┐
+//	interfaces, Leases, other nodes ─────────────┴─► steerer.Steerer ─► node.Node ─► which node has which egress IP, for each sync
 //	Nodes with a label, grants, keys ─► poolnode.Part ─► pool.Runner ─► node.Node ─► which of them are put on this node
 //	pods that start, Leases of claims, other nodes ─► sourceports.Allocator ─► which pod has which source ports, for each sync
 //	tracked flows ─► sourceports.Allocator, every 5 s if there are enough ─► a second block, and the pod's ip_local_port_range
 //
 //	cluster.State ─► plan.Build ─► status, for 'openshift egress'
 //
-// Packages cluster, tell, attach, sourceports, steerer and poolnode do not know this one; what they have to tell or to ask, they are given as
-// functions. An [Extension] wires them. Here is the way of a sync (family.go), what is told of all parts together (source.go, faults.go,
-// metrics.go), and what is about one other thing each: what MetalLB announces (balancer.go), the nodes' keys, port security, the fast path,
-// rules of other software, and connections that have got the ports of others (clashes.go).
+// No part knows this package; what they have to tell or to ask, they are given as functions (wiring.go). An [Extension] wires them. Here is
+// the way of a sync (family.go), what is told of all parts together (source.go, faults.go, metrics.go), and a little about the nodes' keys
+// and the fast path. Packages clashes, neighbours and usage each do one thing beside it: they end connections that have got the ports of
+// others, look for rules of other software, and count flows.
 //
 // Nothing is written until all kinds of objects
 // are known (extension.Barrier): a plan made before could drop what is right, or grant what is to be
@@ -50,8 +50,7 @@
 // Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
 // has the whole plan written, as if nothing had been.
 //
-// Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The only exception is the lock
-// that has readers of [Extension.Usage] wait for each other. The Steerer's lock guards the node.Node. Nobody takes another lock while he
+// Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The Steerer's lock guards the node.Node. Nobody takes another lock while he
 // has this one, or the poolnode's, so what is decided about addresses waits for no plan that is being made. What follows is done without them.
 // Statements, this node's addresses, snapshots of the objects and lists of attachments have numbers, so that an older one never replaces a
 // newer one.
@@ -61,7 +60,6 @@
 //	tell.EventRecorder ─► cluster.State
 //	sourceports.Allocator ─► cluster.State, portblocks.Keeper
 //	poolnode.Part.draining ─► pool.Runner
-//	Extension.Usage ─► reconcile.Reconciler, fastpath.Path
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
 // sets an atomic and wakes the loop.

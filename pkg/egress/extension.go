@@ -3,7 +3,6 @@ package egress
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -14,18 +13,29 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/attach"
+	"github.com/openshift/origin-node/pkg/egress/balancer"
+	"github.com/openshift/origin-node/pkg/egress/clashes"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/neighbours"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
+	"github.com/openshift/origin-node/pkg/egress/portguard"
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/egress/tell"
+	"github.com/openshift/origin-node/pkg/egress/usage"
 	"github.com/openshift/origin-node/pkg/extension"
-	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
+
+// PortSecurity is whether other pods are kept from using the addresses of bound pods.
+type PortSecurity struct {
+	Enabled bool
+	// Unavailable is why this kernel cannot; nil if it can.
+	Unavailable error
+}
 
 // Config is what an Extension has to know beside the objects.
 type Config struct {
@@ -70,23 +80,25 @@ type Extension struct {
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer.Steerer
-	// faults are what parts of this node cannot do, clashes says when to look for connections that have got the ports of others.
+	// faults are what parts of this node cannot do, clashes ends connections that have got the ports of others.
 	faults  standingFaults
-	clashes *clashes
+	clashes *clashes.Ender
+	// usage counts the flows of the egress IPs.
+	usage *usage.Counter
+	// neighbours looks for rules of other software that do not go together with ours.
+	neighbours *neighbours.Watcher
 	// keys are those by which nodes know each other.
 	keys *nodeKeys
 	// pool is nil if this program puts no egress IPs on nodes.
 	pool *poolnode.Part
-	// balancer is nil if nothing is steered.
-	balancer *balancer
+	// balancer is nil if nothing is steered, for each pod leaves from where it runs then, or if MetalLB is not followed.
+	balancer *balancer.Balancer
 	// sourcePorts is nil if nothing is steered.
 	sourcePorts *sourceports.Allocator
 	// attacher is nil if the CNI plugin is not answered.
 	attacher *attach.Attacher
-	// ports is nil if the sources of what pods send are not checked; Watch sets it.
-	ports   *portsecurity.Keeper
-	earlier earlierNAT
-	looks   looks
+	// ports checks the sources of what pods send.
+	ports *portguard.Guard
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
 	families map[v1.IPFamily]*family
 	proxier  extension.Proxier
@@ -140,7 +152,6 @@ func New(ctx context.Context, config Config) *Extension {
 		state:    cluster.New(config.Config),
 		barrier:  extension.NewBarrier(kinds(config)...),
 		families: map[v1.IPFamily]*family{},
-		clashes:  newClashes(),
 		keys:     &nodeKeys{ring: holders.NewKeyring(config.Ways.Keys)},
 		explain:  func(err error) error { return err },
 	}
@@ -149,45 +160,23 @@ func New(ctx context.Context, config Config) *Extension {
 	}
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
 	register() // what is counted before counts for nothing
-	node := attach.Node{
-		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
-		Via:     func(egressIP netip.Addr) string { return e.steerer.Via(egressIP) }, // Watch sets the steerer
-		Event:   e.events.Tell,
-		Explain: func(err error) error { return e.explain(err) },
-		Attached: func(ctx context.Context) {
-			if e.ports != nil { // Watch sets it
-				e.ports.Look(ctx)
-			}
-		},
-	}
 	if !config.Steering.Off() {
-		e.sourcePorts = e.newSourcePorts()
+		e.sourcePorts = sourceports.New(e.state, e.sourcePortsConfig())
 	}
-	givesBlocks := e.sourcePorts != nil && config.PortBlocks > 0
-	if givesBlocks {
-		node.Assign, node.Recorded, node.Follow, node.TakeLocalPorts = e.sourcePorts.Assign, e.sourcePorts.Recorded, e.sourcePorts.Follow, e.sourcePorts.TakeLocalPorts
+	e.attacher = e.newAttacher()
+	e.ports = portguard.New(e.portGuardConfig())
+	if config.FollowsMetalLB() {
+		e.balancer = balancer.New(e.logger, e.balancerConfig())
 	}
-	if e.attacher = attach.New(klog.NewContext(ctx, e.logger), config.Attaching, e.state, node); !givesBlocks {
-		e.attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
-	}
-	e.balancer = newBalancer(e)
 	if len(config.Pool.Networks) > 0 && !config.Steering.Off() {
 		e.pool = poolnode.New(klog.NewContext(ctx, e.logger), e.state, e.poolConfig())
 		e.pool.Keep() // also while the API server is waited for
 	}
+	e.clashes = clashes.New(e.clashesConfig())
+	e.neighbours = neighbours.New(e.logger, e.neighboursConfig())
+	e.usage = usage.New(e.usageConfig())
 	registerMetrics(e)
 	return e
-}
-
-// newSourcePorts returns the source ports of this node's pods, and of others'.
-func (e *Extension) newSourcePorts() *sourceports.Allocator {
-	return sourceports.New(e.state, sourceports.Config{
-		BlockSize: e.config.PortBlocks, LeaseNamespace: e.config.Ways.LeaseNamespace, Journal: e.config.Journal, Logger: e.logger,
-		Attachments: func() sourceports.Attachments { return e.attacher },
-		Changed:     func() { e.changed(true, time.Now()) }, FaultsChanged: e.faultsChanged,
-		TellPod: e.events.TellPod, TellNode: e.events.Tell,
-		Explain: func(err error) error { return e.explain(err) }, // Watch sets it
-	})
 }
 
 // kinds returns the kinds of objects that a plan needs.
@@ -196,7 +185,7 @@ func kinds(config Config) []string {
 	if !config.Steering.Off() {
 		kinds = append(kinds, cluster.LeasesKind)
 	}
-	if config.followsMetalLB() {
+	if config.FollowsMetalLB() {
 		kinds = append(kinds, cluster.Balancers)
 	}
 	return kinds
@@ -309,7 +298,7 @@ func (e *Extension) known(kind string) {
 
 // SetService is part of [extension.ServiceFollower].
 func (e *Extension) SetService(service *v1.Service) {
-	e.balancer.setService(service) // so that the pool leaves it alone from the first sync on
+	e.balancer.SetService(service) // so that the pool leaves it alone from the first sync on
 	e.serviceChanged(e.state.SetService(service))
 }
 
@@ -324,13 +313,13 @@ func (e *Extension) serviceChanged(changed bool) {
 // DeleteService is part of [extension.ServiceFollower].
 func (e *Extension) DeleteService(service *v1.Service) {
 	e.serviceChanged(e.state.DeleteService(service)) // another one may have its name now
-	e.balancer.deleteService(service)
+	e.balancer.DeleteService(service)
 }
 
 // ServicesKnown is part of [extension.ServiceFollower].
 func (e *Extension) ServicesKnown() {
 	e.known(cluster.Services)
-	e.balancer.servicesKnown()
+	e.balancer.ServicesKnown()
 }
 
 // SetEndpointSlice is part of [extension.ServiceFollower].

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/portguard"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -83,6 +84,18 @@ func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again ti
 	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
 	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.NextChoice(f.name)), result.Err != nil || result.Waiting
+}
+
+// guardSources returns when the sources of added bindings are checked, or when that has failed.
+func (f *family) guardSources(ctx context.Context, ports *portguard.Guard, change kernel.Change) {
+	f.unguarded = append(f.unguarded, change.Removed...)
+	ports.Bind(ctx, kernel.Family(f.name), change.Added, change.Networks.ClusterCIDRs)
+}
+
+// unguardSources has the sources of bindings not checked any more that have gone from the kernel.
+func (f *family) unguardSources(ctx context.Context, ports *portguard.Guard) {
+	ports.Unbind(ctx, f.unguarded)
+	f.unguarded = nil
 }
 
 // inKernel returns what a change of the plan, and of the ways of its packets, means for the kernel.

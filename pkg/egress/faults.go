@@ -78,14 +78,6 @@ type standingFaults struct {
 	marked []string
 }
 
-// setMarked takes which rules of others use bits of the mark, and returns which did before.
-func (f *standingFaults) setMarked(now []string) (before []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	before, f.marked = f.marked, now
-	return before
-}
-
 // steeringFaults returns those that there are now.
 func (e *Extension) steeringFaults() (faults []fault) {
 	add := func(kind faultKind, format string, err error) {
@@ -105,7 +97,7 @@ func (e *Extension) steeringFaults() (faults []fault) {
 	if e.steerer == nil {
 		return faults
 	}
-	add(unfollowed, "%v", e.balancer.fault())
+	add(unfollowed, "%v", e.balancer.Fault())
 	faults = append(faults, e.keyFaults()...)
 	e.faults.mu.Lock()
 	defer e.faults.mu.Unlock()
@@ -125,6 +117,14 @@ func (e *Extension) leasesFail(what holders.Access, err error) {
 		e.faults.leases = map[holders.Access]error{}
 	}
 	e.faults.leases[what] = err
+	e.faults.mu.Unlock()
+	e.faultsChanged()
+}
+
+// marksUsed notes which rules of others use bits of the mark.
+func (e *Extension) marksUsed(rules []string) {
+	e.faults.mu.Lock()
+	e.faults.marked = rules
 	e.faults.mu.Unlock()
 	e.faultsChanged()
 }
@@ -161,8 +161,7 @@ func (e *Extension) troubles() map[plan.Service][]tell.Trouble {
 	for _, f := range e.steeringFaults() {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: f.kind.reason(), Note: f.message})
 	}
-	_, ofPorts := e.portTroubles()
-	troubles[plan.Service{}] = slices.Concat(troubles[plan.Service{}], ofPorts, e.earlier.troubles())
+	troubles[plan.Service{}] = slices.Concat(troubles[plan.Service{}], e.ports.Troubles(), e.neighbours.Troubles())
 	for _, message := range e.attacher.Problems() {
 		troubles[plan.Service{}] = append(troubles[plan.Service{}], tell.Trouble{Reason: attach.PluginFailing, Note: message})
 	}

@@ -53,11 +53,9 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 	}
 	e.keysFail(nil)
 	expect("", "")
-	e.faults.setMarked([]string{"a rule in the nftables chain pre uses bits of the mark"})
-	e.faultsChanged()
+	e.marksUsed([]string{"a rule in the nftables chain pre uses bits of the mark"})
 	expect("a rule in the nftables chain pre uses bits of the mark", marked)
-	e.faults.setMarked(nil)
-	e.faultsChanged()
+	e.marksUsed(nil)
 	expect("", "")
 	e.announcerFails(errors.New("process 7 has the port"))
 	expect("other nodes learn of changes from its Lease alone: process 7 has the port", unannounced)

@@ -5,13 +5,17 @@ import (
 	"time"
 
 	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
+	"github.com/openshift/origin-node/pkg/egress/portguard"
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/tell"
+	"github.com/openshift/origin-node/pkg/egress/usage"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -29,6 +33,49 @@ var (
 	announcementsDesc = tell.Metrics.CounterDesc("announcements_total",
 		"Datagrams by which nodes tell each other directly which egress IPs they hold, by result: sent, failed to be sent, or received and accepted, outdated, foreign (not from the address of the Node that it names), unauthenticated (not signed with a key that we have) or unreadable.", "result")
 )
+
+// usageCollector counts the flows of each egress IP, when somebody asks for the metrics.
+type usageCollector struct{ metrics.BaseStableCollector }
+
+func (*usageCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
+	for _, desc := range usage.Descs {
+		descs <- desc
+	}
+}
+
+func (*usageCollector) CollectWithStability(collected chan<- metrics.Metric) {
+	e := current.Load()
+	e.usage.Collect(klog.NewContext(e.ctx, e.logger), func(desc *metrics.Desc, value float64, labels ...string) {
+		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
+	})
+}
+
+// portCollector tells how the check of sources stands, when somebody asks for the metrics.
+type portCollector struct{ metrics.BaseStableCollector }
+
+func (*portCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
+	for _, desc := range portguard.Descs {
+		descs <- desc
+	}
+}
+
+func (*portCollector) CollectWithStability(collected chan<- metrics.Metric) {
+	e := current.Load()
+	e.ports.Collect(e.ctx, func(desc *metrics.Desc, value float64, labels ...string) {
+		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
+	})
+	if !e.config.PortSecurity.Enabled {
+		return
+	}
+	drops, err := portsecurity.Drops(e.ctx)
+	if err != nil {
+		// Series that cannot be computed are omitted.
+		e.logger.V(2).Info("Cannot read the counters of packets with the address of another pod", "err", err)
+	}
+	for family, packets := range drops {
+		collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(family), "spoofed")
+	}
+}
 
 // steeringCollector tells where the egress IPs are, and what was dropped, when somebody asks for the metrics.
 type steeringCollector struct {

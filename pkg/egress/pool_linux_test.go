@@ -12,14 +12,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
-	"github.com/openshift/origin-node/pkg/egress/metallb"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
 )
@@ -99,19 +97,14 @@ func TestExtension_SaysWhyThereIsNoPool(t *testing.T) {
 	}
 }
 
-// TestExtension_WiresThePool: the watchdog asks for it, it leaves alone what a load balancer has, and waits for rules.
+// TestExtension_WiresThePool: the watchdog asks for it, and it waits for rules.
 func TestExtension_WiresThePool(t *testing.T) {
 	config := nodeConfig
-	config.NodeName, config.LoadBalancerIPs, config.Steering.Mode, config.Ways.MetalLBNamespace = "node-a", true, holders.Auto, "metallb-system"
+	config.NodeName, config.Steering.Mode = "node-a", holders.Auto
 	config.MinSyncPeriod, config.SyncPeriod = time.Millisecond, time.Hour
 	config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	e := New(t.Context(), config)
-	e.balancer.setService(balancedService(egressIP.String()))
-	e.balancer.replace(metallb.L2Advertisements, []any{&unstructured.Unstructured{Object: map[string]any{}}})
 	wired := e.poolConfig()
-	if !wired.Reserved()[egressIP] {
-		t.Errorf("what MetalLB has to announce is not reserved, only %v", wired.Reserved())
-	}
 	if missing := wired.Missing(); !slices.Equal(missing, e.barrier.Missing()) || len(missing) == 0 {
 		t.Errorf("it waits for %v, want %v", missing, e.barrier.Missing())
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +20,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
-	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
 
 // TestPortSecurity_UnavailableIsToldEverywhere: in an Event about the Node, by a verification, and in a metric.
@@ -37,7 +35,6 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a"}, PortSecurity: test.config})
-			e.preparePortSecurity()
 			e.faultsChanged()
 			var events []string
 			for _, w := range e.events.Standing(plan.Service{}) {
@@ -45,7 +42,7 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 					events = append(events, w.Note)
 				}
 			}
-			lines, err := e.portDifferences(t.Context())
+			lines, err := e.ports.Differences(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,40 +61,6 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 	}
 }
 
-// TestPortTroubles_Told: each kind of fault has its label, and an Event that says what to do.
-func TestPortTroubles_Told(t *testing.T) {
-	for _, test := range []struct {
-		unavailable error
-		status      portsecurity.Status
-		fault       portFault
-		reason      plan.Reason
-		words       []string
-	}{
-		{errors.New("no hook"), portsecurity.Status{}, portsUnavailable, sourcesUnchecked, []string{"no hook"}},
-		{nil, portsecurity.Status{Fault: errors.New("no table")}, portsUnwritten, sourcesUnchecked, []string{"no table"}},
-		{nil, portsecurity.Status{Refused: []portsecurity.Refusal{{Address: egressIP, Interface: "veth1", Owner: "veth2"}}}, portsClaimed, addressClaimedTwice,
-			[]string{egressIP.String(), "veth1", "veth2"}},
-		{nil, portsecurity.Status{Redirected: []string{"veth1", "veth2"}}, portsRedirected, sourcesUnchecked,
-			[]string{"the pods behind veth1, veth2 can", "tc filter show dev veth1 ingress"}},
-		{nil, portsecurity.Status{Redirected: []string{"a", "b", "c", "d", "e", "f", "g"}}, portsRedirected, sourcesUnchecked,
-			[]string{"the pods behind a, b, c, d, e and 2 more interfaces can"}},
-	} {
-		faults, troubles := portTroubles(test.unavailable, test.status)
-		if !slices.Equal(faults, []portFault{test.fault}) || len(troubles) != 1 || troubles[0].Reason != test.reason {
-			t.Errorf("got %q, %v, want %s, %s", faults, troubles, test.fault, test.reason)
-			continue
-		}
-		for _, words := range test.words {
-			if !strings.Contains(troubles[0].Note, words) {
-				t.Errorf("%s: %q is not in %q", test.fault, words, troubles[0].Note)
-			}
-		}
-	}
-	if faults, troubles := portTroubles(nil, portsecurity.Status{}); len(faults)+len(troubles) > 0 {
-		t.Errorf("without a fault: %q, %v", faults, troubles)
-	}
-}
-
 // TestPortSecurity_UncheckedPodsAreToldEverywhere: a verification lists the bound pods of this node that are behind no interface that is
 // known, and a metric counts them. Those behind a known interface, and those of other nodes, are no concern of either.
 func TestPortSecurity_UncheckedPodsAreToldEverywhere(t *testing.T) {
@@ -113,7 +76,7 @@ func TestPortSecurity_UncheckedPodsAreToldEverywhere(t *testing.T) {
 		f.guardSources(t.Context(), e.ports, e.state.Update(name).InKernel())
 	}
 
-	lines, err := e.portDifferences(t.Context())
+	lines, err := e.ports.Differences(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +100,6 @@ func newCheckingExtension(t *testing.T, host *lab.Host) *Extension {
 		Config:       cluster.Config{NodeName: "here", Scope: placement.Cluster, ClusterCIDRs: []netip.Prefix{lab.ClusterV4, lab.ClusterV6}},
 		PortSecurity: PortSecurity{Enabled: true}, SyncPeriod: time.Hour,
 	})
-	e.preparePortSecurity()
 	var running sync.WaitGroup
 	running.Go(func() {
 		if err := host.Do(func() error { e.ports.Run(ctx); return nil }); err != nil {

@@ -39,6 +39,15 @@ func (e *Extension) Snapshot() status.Snapshot {
 	}
 }
 
+// Usage returns a [status.Usage].
+func (e *Extension) Usage(ctx context.Context) (any, error) {
+	looked, err := e.usage.Look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return looked, nil
+}
+
 // steeringProblems are the faults of steering, for people.
 func (e *Extension) steeringProblems() (problems []string) {
 	for _, f := range e.steeringFaults() {
@@ -93,6 +102,9 @@ const pluginPart = "CNI plugin"
 // poolPart is the part of what Verify returns that is about this node's part in the pool.
 const poolPart = "pool"
 
+// portPart is what a verification calls the check of sources, beside the IP families.
+const portPart = "port security"
+
 // Verify compares the kernel with the plan and returns the differences by IP family: empty
 // for one that agrees. What the loop is writing meanwhile is no difference: it looks again.
 func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
@@ -111,7 +123,7 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 		}
 		if err == nil {
 			var lines []string
-			if lines, err = e.portDifferences(ctx); lines != nil {
+			if lines, err = e.ports.Differences(ctx); lines != nil {
 				differences[portPart] = lines
 			}
 		}
@@ -173,7 +185,7 @@ func (e *Extension) compareWithKernel(ctx context.Context) (differences map[stri
 		}
 		differences[f.Family] = append(rules, steering...)
 		agrees = agrees && len(differences[f.Family]) == 0
-		earlier, err := e.earlierNATWarnings(ctx, name)
+		earlier, err := e.neighbours.Warnings(ctx, name)
 		if err != nil {
 			return nil, false, err
 		}

@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"context"
 	"time"
 
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
@@ -12,9 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
-	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
-	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
@@ -40,14 +37,13 @@ func (e *Extension) Watch(clients Clients) {
 	if clients.Explain != nil {
 		e.explain = clients.Explain
 	}
-	e.preparePortSecurity() // what steer starts asks how it is
 	if clients.Claims == nil {
 		clients.Claims = clients.Kube
 	}
 	e.steer(clients.Kube, clients.Claims, clients.Outer)
-	e.balancer.follow(clients.Dynamic, clients.Kube.Discovery())
-	e.startPortSecurity()
-	e.running.Go(e.followNeighbours)
+	e.balancer.Follow(e.ctx, &e.running, clients.Dynamic, clients.Kube.Discovery())
+	e.running.Go(func() { e.ports.Run(klog.NewContext(e.ctx, e.logger)) })
+	e.running.Go(func() { e.neighbours.Run(e.ctx) })
 	e.attacher.Run(&e.running, clients.Kube)
 	// What Nodes registered with is known before the first of them.
 	e.watcher().Run(klog.NewContext(e.ctx, e.logger), &e.running, clients.Kube, clients.Config)
@@ -69,29 +65,7 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 	e.sourcePorts.Run(ctx, &e.running, claims)
 	e.shareKeys(ctx, client) // before anything is announced
 	e.steerer.Run(ctx)
-	e.running.Go(func() { e.endClashes(ctx) })
-}
-
-// newSteerer returns what knows where the egress IPs are.
-func (e *Extension) newSteerer(ctx context.Context, client kubernetes.Interface, outer v1.IPFamily) *steerer.Steerer {
-	return steerer.New(ctx, e.state, steerer.Config{
-		Kernel: e.config.Ways.Kernel, Outer: outer, Keys: e.keys.ring, Running: &e.running,
-		Leases: holders.Leases{
-			Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published,
-			Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.SetClaims,
-		},
-		Ports: e.sourcePorts, AsksBlocks: e.config.PortBlocks > 0, Balanced: e.config.followsMetalLB(),
-		Changed: func() { e.changed(true, time.Now()) }, Wake: e.wake, LeasesKnown: func() { e.known(cluster.LeasesKind) },
-		Came: e.clashes.expect, Unannounced: e.announcerFails,
-	})
-}
-
-// watcher follows what the proxier does not tell of, but Nodes.
-func (e *Extension) watcher() *cluster.Watcher {
-	return &cluster.Watcher{
-		State: e.state, Barrier: e.barrier, Explain: e.explain, Known: e.known,
-		Changed: e.changed, ServiceChanged: e.serviceChanged, EndpointsChanged: e.endpointsChanged,
-	}
+	e.running.Go(func() { e.clashes.Run(ctx) })
 }
 
 func (e *Extension) followNodes(informer cache.SharedIndexInformer) {

@@ -36,5 +36,5 @@ func (c Config) Transport() string {
 	return string(c.Ways.Kernel.Transport)
 }
 
-// followsMetalLB tells whether what MetalLB announces counts.
-func (c Config) followsMetalLB() bool { return !c.Steering.Off() && c.Ways.MetalLBNamespace != "" }
+// FollowsMetalLB tells whether what MetalLB announces counts.
+func (c Config) FollowsMetalLB() bool { return !c.Steering.Off() && c.Ways.MetalLBNamespace != "" }

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/balancer"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -253,14 +253,25 @@ func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, ob
 	for _, ip := range own.Addresses {
 		objects.Held[ip] = true
 	}
-	if dynamicClient, clientErr := p.dynamicClient(); clientErr != nil {
-		err = errors.Join(err, clientErr)
-	} else if listErr := egress.AddBalanced(ctx, objects, dynamicClient, client.Discovery(), p.extension); listErr != nil {
-		_, _ = fmt.Fprintf(warnings, "It is not known which load-balancer IPs MetalLB announces from this node: %v\n", listErr)
-	}
+	err = errors.Join(err, p.addBalanced(ctx, client, objects, warnings))
 	var hardwareErr error
 	objects.Hardware, hardwareErr = steering.Neighbours()
 	return errors.Join(err, hardwareErr)
+}
+
+// addBalanced adds what MetalLB announces, if that counts.
+func (p *Proxy) addBalanced(ctx context.Context, client kubernetes.Interface, objects *cluster.Objects, warnings io.Writer) error {
+	if !p.extension.FollowsMetalLB() {
+		return nil
+	}
+	dynamicClient, err := p.dynamicClient()
+	if err != nil {
+		return err
+	}
+	if err := balancer.Add(ctx, objects, dynamicClient, client.Discovery(), p.extension.NodeName, p.extension.Ways.MetalLBNamespace); err != nil {
+		_, _ = fmt.Fprintf(warnings, "It is not known which load-balancer IPs MetalLB announces from this node: %v\n", err)
+	}
+	return nil
 }
 
 // takeRegistrations has the plan know what Nodes registered with, as far as the node has kept that where this user can read it.

@@ -1,13 +1,15 @@
-package egress
+package usage
 
 import (
+	"context"
 	"maps"
 	"net/netip"
-	"sync"
 	"time"
 
 	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
@@ -22,65 +24,54 @@ var (
 		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.", "egress_ip")
 )
 
-// usageCollector counts the flows of each egress IP when somebody asks for the metrics, for
-// it costs a dump of the conntrack table.
-type usageCollector struct {
-	metrics.BaseStableCollector
-
-	mu sync.Mutex
-	// counting: somebody counts at this moment.
-	counting bool
-	counted  time.Time
-	usage    map[netip.Addr]conntrack.Usage
-}
+// Descs describe the metrics.
+var Descs = []*metrics.Desc{flowsDesc, portsDesc, steeredDesc}
 
 // countedFor is how long a count is good: more scrapers cost no more dumps.
 const countedFor = 10 * time.Second
 
-func (*usageCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	descs <- flowsDesc
-	descs <- portsDesc
-	descs <- steeredDesc
+// counts are those of the flows of each egress IP, made when somebody asks for the metrics, for they cost a dump of the conntrack table.
+type counts struct {
+	at    time.Time
+	usage map[netip.Addr]conntrack.Usage
 }
 
-func (c *usageCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	e := current.Load()
-	gauge := func(desc *metrics.Desc, value float64, labels ...string) {
-		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
-	}
-	for ip, usage := range c.count(e) {
+// Collect gives the values of the metrics to gauge. Series that cannot be computed are omitted.
+func (c *Counter) Collect(ctx context.Context, gauge func(desc *metrics.Desc, value float64, labels ...string)) {
+	for ip, usage := range c.count(ctx) {
 		gauge(flowsDesc, float64(usage.Flows), ip.String())
 		gauge(portsDesc, float64(usage.Ports)/conntrack.PortSpace, ip.String())
-		if e.steerer != nil {
+		if c.config.Steered {
 			gauge(steeredDesc, float64(usage.Sent), "sent", ip.String())
 			gauge(steeredDesc, float64(usage.Received), "received", ip.String())
 		}
 	}
 }
 
-// count returns the usage of each egress IP. While one caller counts, others get the last count.
-func (c *usageCollector) count(e *Extension) map[netip.Addr]conntrack.Usage {
-	c.mu.Lock()
-	last, fresh := c.usage, c.counting || time.Since(c.counted) < countedFor
-	c.counting = c.counting || !fresh
-	c.mu.Unlock()
-	if fresh {
-		return last
-	}
-	usage := e.countUsage()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.counted, c.usage, c.counting = time.Now(), usage, false
-	return usage
+// count returns the usage of each egress IP.
+func (c *Counter) count(ctx context.Context) map[netip.Addr]conntrack.Usage {
+	usage, _, _ := c.counting.Do("", func() (any, error) {
+		c.mu.Lock()
+		last := c.counts
+		c.mu.Unlock()
+		if time.Since(last.at) < countedFor {
+			return last.usage, nil
+		}
+		usage := c.countNow(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.counts = counts{time.Now(), usage}
+		return usage, nil
+	})
+	return usage.(map[netip.Addr]conntrack.Usage)
 }
 
-func (e *Extension) countUsage() map[netip.Addr]conntrack.Usage {
+func (c *Counter) countNow(ctx context.Context) map[netip.Addr]conntrack.Usage {
 	counted := map[netip.Addr]conntrack.Usage{}
-	for family, f := range e.families {
-		usage, err := conntrack.Count(e.ctx, kernel.Family(family), f.reconciler.Written())
+	for _, family := range cluster.Families {
+		usage, err := conntrack.Count(ctx, kernel.Family(family), c.config.Written(family))
 		if err != nil {
-			// Series that cannot be computed are omitted.
-			e.logger.Error(err, "Cannot count the flows of egress IPs")
+			klog.FromContext(ctx).Error(err, "Cannot count the flows of egress IPs")
 			continue
 		}
 		maps.Copy(counted, usage)

@@ -1,4 +1,4 @@
-package egress
+package balancer
 
 import (
 	"context"
@@ -31,21 +31,30 @@ import (
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
-// balancer follows which egress IPs a load balancer announces, and tells the steerer and the pool. Its methods may be called by several
-// goroutines; those of a nil one do nothing.
-type balancer struct {
-	config  Config
-	state   *cluster.State
-	barrier *extension.Barrier
-	running *sync.WaitGroup
-	ctx     context.Context
-	logger  klog.Logger
-	// announced is told what is announced from here, and what may be next.
-	announced func(announced []netip.Addr, next map[netip.Addr]bool)
-	// changed asks for a sync, allKnown is told when all objects of MetalLB are known, explain is that of [Clients].
-	changed  func(changed bool, at time.Time)
-	allKnown func(kind string)
-	explain  func(error) error
+// Config is what a Balancer has to know.
+type Config struct {
+	// NodeName is this node's, Namespace MetalLB's own.
+	NodeName, Namespace string
+	// Pool: this node takes part in a pool, which leaves alone what MetalLB has to announce.
+	Pool bool
+	// State has the egress IPs of this cluster.
+	State *cluster.State
+	// WaitsFor tells whether objects of a kind are not all known yet.
+	WaitsFor func(kind string) bool
+	// Announced is told what is announced from here, and what may be next.
+	Announced func(announced []netip.Addr, next map[netip.Addr]bool)
+	// Reserved is told that other addresses are reserved than before, Known that all objects of MetalLB are known.
+	Reserved func()
+	Known    func()
+	// Explain adds to an error of the API server what an operator needs to act on it.
+	Explain func(error) error
+}
+
+// Balancer follows which egress IPs a load balancer announces, and tells others. Its methods may be called by several goroutines; those of
+// a nil one do nothing.
+type Balancer struct {
+	config Config
+	logger klog.Logger
 	// wake has the goroutine tell what follows from the book.
 	wake wake.Signal
 
@@ -59,33 +68,31 @@ type balancer struct {
 	stale   bool
 }
 
-// newBalancer returns one for an Extension; nil if nothing is steered, for each pod leaves from where it runs then, or if MetalLB is not to
-// be followed.
-func newBalancer(e *Extension) *balancer {
-	if !e.config.followsMetalLB() {
-		return nil
-	}
-	b := &balancer{
-		config: e.config, state: e.state, barrier: e.barrier, running: &e.running, ctx: e.ctx, logger: e.logger,
-		announced: func(now []netip.Addr, next map[netip.Addr]bool) { e.steerer.SetAnnounced(now, next) }, // Watch sets the steerer
-		changed:   e.changed, allKnown: e.known, explain: func(err error) error { return e.explain(err) },
-		wake: wake.New(), book: metallb.NewBook(),
+// New returns one that logs with the logger.
+func New(logger klog.Logger, config Config) *Balancer {
+	b := &Balancer{
+		config: config, logger: logger, wake: wake.New(), book: metallb.NewBook(),
 		unknown: map[schema.GroupVersionResource]bool{}, unread: map[schema.GroupVersionResource]error{},
 	}
-	for resource := range resourcesOfMetalLB(e.config) {
+	for resource := range b.resources() {
 		b.unknown[resource] = true
 	}
 	return b
 }
 
-// resourcesOfMetalLB are those that a node reads, with a selector of their labels: what it announces itself and may announce next, and what
-// the pool is to leave alone.
-func resourcesOfMetalLB(config Config) map[schema.GroupVersionResource]string {
-	resources := map[schema.GroupVersionResource]string{metallb.Statuses: metallb.NodeLabel + "=" + config.NodeName, metallb.L2Advertisements: ""}
-	if len(config.Pool.Networks) > 0 {
+// resources are those that a node reads, with a selector of their labels: what it announces itself and may announce next, and what the pool
+// is to leave alone.
+func (b *Balancer) resources() map[schema.GroupVersionResource]string {
+	resources := own(b.config.NodeName)
+	if b.config.Pool {
 		resources[metallb.BGPAdvertisements] = ""
 	}
 	return resources
+}
+
+// own are the resources that tell what a node announces, and may announce next.
+func own(nodeName string) map[schema.GroupVersionResource]string {
+	return map[schema.GroupVersionResource]string{metallb.Statuses: metallb.NodeLabel + "=" + nodeName, metallb.L2Advertisements: ""}
 }
 
 // unreadResources says what may come of it if a resource cannot be read.
@@ -96,7 +103,7 @@ var unreadResources = map[schema.GroupVersionResource]string{
 }
 
 // change changes the book, and has what follows from it told.
-func (b *balancer) change(do func(*metallb.Book) (changed bool)) {
+func (b *Balancer) change(do func(*metallb.Book) (changed bool)) {
 	b.mu.Lock()
 	changed := do(b.book)
 	b.stale = b.stale || changed
@@ -107,7 +114,7 @@ func (b *balancer) change(do func(*metallb.Book) (changed bool)) {
 }
 
 // read returns what follows from the book now.
-func (b *balancer) read() metallb.Reading {
+func (b *Balancer) read() metallb.Reading {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stale {
@@ -116,8 +123,8 @@ func (b *balancer) read() metallb.Reading {
 	return b.reading
 }
 
-// setService takes the load-balancer IPs of a Service.
-func (b *balancer) setService(object *v1.Service) {
+// SetService takes the load-balancer IPs of a Service.
+func (b *Balancer) SetService(object *v1.Service) {
 	if b != nil {
 		b.change(func(book *metallb.Book) bool {
 			return book.SetService(cluster.NameOf(object), cluster.BalancedAddresses(object), object.Annotations)
@@ -125,22 +132,22 @@ func (b *balancer) setService(object *v1.Service) {
 	}
 }
 
-// deleteService forgets a Service.
-func (b *balancer) deleteService(object *v1.Service) {
+// DeleteService forgets a Service.
+func (b *Balancer) DeleteService(object *v1.Service) {
 	if b != nil {
 		b.change(func(book *metallb.Book) bool { return book.SetService(cluster.NameOf(object), nil, nil) })
 	}
 }
 
-// servicesKnown tells that all Services are known.
-func (b *balancer) servicesKnown() {
+// ServicesKnown tells that all Services are known.
+func (b *Balancer) ServicesKnown() {
 	if b != nil {
 		b.wake.Send()
 	}
 }
 
 // replace takes all objects of a resource.
-func (b *balancer) replace(resource schema.GroupVersionResource, objects []any) {
+func (b *Balancer) replace(resource schema.GroupVersionResource, objects []any) {
 	b.change(func(book *metallb.Book) bool {
 		all := make([]*unstructured.Unstructured, len(objects))
 		for i, o := range objects {
@@ -152,7 +159,7 @@ func (b *balancer) replace(resource schema.GroupVersionResource, objects []any) 
 }
 
 // known tells that all objects of a resource are known, if there are any, or why they cannot be read.
-func (b *balancer) known(resource schema.GroupVersionResource, unread error) {
+func (b *Balancer) known(resource schema.GroupVersionResource, unread error) {
 	b.mu.Lock()
 	before := b.unread[resource]
 	b.unread[resource] = unread
@@ -165,40 +172,42 @@ func (b *balancer) known(resource schema.GroupVersionResource, unread error) {
 }
 
 // run tells what follows from the book until the context ends, from when all objects are known.
-func (b *balancer) run() {
+func (b *Balancer) run(ctx context.Context) {
 	reserved := map[netip.Addr]bool(nil)
 	for {
 		select {
-		case <-b.ctx.Done():
+		case <-ctx.Done():
 			return
 		case <-b.wake:
 		}
 		b.mu.Lock()
 		waits := len(b.unknown) > 0
 		b.mu.Unlock()
-		if waits || b.barrier.WaitsFor(cluster.Services) {
+		if waits || b.config.WaitsFor(cluster.Services) {
 			continue // it is woken then
 		}
 		now := b.read()
-		b.announced(now.Here, now.Layer2)
-		b.changed(!maps.Equal(reserved, now.Reserved), time.Now())
+		b.config.Announced(now.Here, now.Layer2)
+		if !maps.Equal(reserved, now.Reserved) {
+			b.config.Reserved()
+		}
 		reserved = now.Reserved
-		if b.barrier.WaitsFor(cluster.Balancers) {
-			b.allKnown(cluster.Balancers)
+		if b.config.WaitsFor(cluster.Balancers) {
+			b.config.Known()
 		}
 	}
 }
 
-// reserved are the addresses that the pool leaves alone.
-func (b *balancer) reserved() map[netip.Addr]bool {
+// Reserved are the addresses that the pool leaves alone.
+func (b *Balancer) Reserved() map[netip.Addr]bool {
 	if b == nil {
 		return nil
 	}
 	return b.read().Reserved
 }
 
-// fault returns what is not known of egress IPs because objects of MetalLB cannot be read; nil if that is of no matter.
-func (b *balancer) fault() error {
+// Fault returns what is not known of egress IPs because objects of MetalLB cannot be read; nil if that is of no matter.
+func (b *Balancer) Fault() error {
 	if b == nil {
 		return nil
 	}
@@ -212,7 +221,7 @@ func (b *balancer) fault() error {
 	b.mu.Unlock()
 	balanced := b.read().Balanced
 	for _, family := range cluster.Families {
-		if len(reasons) > 0 && slices.ContainsFunc(b.state.EgressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
+		if len(reasons) > 0 && slices.ContainsFunc(b.config.State.EgressIPs(family), func(ip netip.Addr) bool { return balanced[ip] }) {
 			slices.Sort(reasons)
 			return errors.New(strings.Join(reasons, "; "))
 		}
@@ -220,14 +229,14 @@ func (b *balancer) fault() error {
 	return nil
 }
 
-// follow begins to follow MetalLB's objects, as soon as the API server has its kinds.
-func (b *balancer) follow(client dynamic.Interface, api discovery.DiscoveryInterface) {
+// Follow begins to follow MetalLB's objects, as soon as the API server has its kinds.
+func (b *Balancer) Follow(ctx context.Context, running *sync.WaitGroup, client dynamic.Interface, api discovery.DiscoveryInterface) {
 	if b == nil {
 		return
 	}
-	resources := resourcesOfMetalLB(b.config)
+	resources := b.resources()
 	installed := func() (bool, error) { // one question for all of them
-		_, err := upstream.ServerResources(b.ctx, api, metallb.Statuses.GroupVersion().String())
+		_, err := upstream.ServerResources(ctx, api, metallb.Statuses.GroupVersion().String())
 		if apierrors.IsNotFound(err) {
 			for resource := range resources {
 				b.known(resource, nil)
@@ -236,29 +245,29 @@ func (b *balancer) follow(client dynamic.Interface, api discovery.DiscoveryInter
 		}
 		return err == nil, err
 	}
-	b.running.Go(b.run)
-	b.running.Go(func() {
-		if !cluster.Await(b.ctx, b.logger, b.explain, installed, "Cannot tell whether there is MetalLB; will retry, further failures are not logged", metallb.Statuses.Group) {
+	running.Go(func() { b.run(ctx) })
+	running.Go(func() {
+		if !cluster.Await(ctx, b.logger, b.config.Explain, installed, "Cannot tell whether there is MetalLB; will retry, further failures are not logged", metallb.Statuses.Group) {
 			return
 		}
 		for resource, selector := range resources {
-			b.running.Go(func() { b.followResource(client, api, resource, selector) })
+			running.Go(func() { b.followResource(ctx, client, api, resource, selector) })
 		}
 	})
 }
 
 // followResource follows the objects of a resource until the context ends.
-func (b *balancer) followResource(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string) {
+func (b *Balancer) followResource(ctx context.Context, client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string) {
 	const rest = 2 * time.Second // whatever ends a watch, the API server is not asked all the time
-	for b.ctx.Err() == nil {
+	for ctx.Err() == nil {
 		var since time.Time
-		usable := func() (bool, error) { return b.usable(client, api, resource, selector, &since) }
-		if !cluster.Await(b.ctx, b.logger, b.explain, usable, "Cannot read objects of MetalLB; will retry, further failures are not logged", resource.GroupResource().String()) {
+		usable := func() (bool, error) { return b.usable(ctx, client, api, resource, selector, &since) }
+		if !cluster.Await(ctx, b.logger, b.config.Explain, usable, "Cannot read objects of MetalLB; will retry, further failures are not logged", resource.GroupResource().String()) {
 			return
 		}
-		b.watch(client, resource, selector)
+		b.watch(ctx, client, resource, selector)
 		select {
-		case <-b.ctx.Done():
+		case <-ctx.Done():
 		case <-time.After(rest):
 		}
 	}
@@ -266,9 +275,9 @@ func (b *balancer) followResource(client dynamic.Interface, api discovery.Discov
 
 // usable tells whether the API server has a resource, and this node may read it. What keeps it from reading it keeps nothing else
 // waiting for long: an API server that has just started refuses what it allows a moment later. Since is when the resource was found.
-func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string, since *time.Time) (bool, error) {
+func (b *Balancer) usable(ctx context.Context, client dynamic.Interface, api discovery.DiscoveryInterface, resource schema.GroupVersionResource, selector string, since *time.Time) (bool, error) {
 	const patience = 10 * time.Second
-	there, err := cluster.HasResource(b.ctx, api, resource.GroupVersion(), resource.Resource)
+	there, err := cluster.HasResource(ctx, api, resource.GroupVersion(), resource.Resource)
 	if err != nil {
 		return false, err
 	}
@@ -280,7 +289,7 @@ func (b *balancer) usable(client dynamic.Interface, api discovery.DiscoveryInter
 	if since.IsZero() {
 		*since = time.Now()
 	}
-	_, err = client.Resource(resource).Namespace(b.config.Ways.MetalLBNamespace).List(b.ctx,
+	_, err = client.Resource(resource).Namespace(b.config.Namespace).List(ctx,
 		metav1.ListOptions{LabelSelector: selector, Limit: 1, ResourceVersion: "0"})
 	if err == nil {
 		return true, nil
@@ -305,10 +314,10 @@ func explainMetalLB(resource schema.GroupVersionResource, err error) error {
 }
 
 // watch watches the objects of a resource until the context ends, or they cannot be read any more because the kind or the right is gone.
-func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionResource, selector string) {
-	ctx, end := context.WithCancel(b.ctx)
+func (b *Balancer) watch(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, selector string) {
+	ctx, end := context.WithCancel(ctx)
 	defer end()
-	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, b.config.Ways.MetalLBNamespace, 0, nil,
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, resource, b.config.Namespace, 0, nil,
 		func(options *metav1.ListOptions) { options.LabelSelector = selector }).Informer()
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) { // fails for a running informer only
 		cache.DefaultWatchErrorHandler(ctx, r, explainMetalLB(resource, err))
@@ -339,12 +348,9 @@ func (b *balancer) watch(client dynamic.Interface, resource schema.GroupVersionR
 	informer.RunWithContext(ctx)
 }
 
-// AddBalanced adds to objects, which has the Services and what is on this node's interfaces, which addresses a load balancer announces from
-// this node, or may announce from it next. What cannot be read is in the error.
-func AddBalanced(ctx context.Context, objects *cluster.Objects, client dynamic.Interface, api discovery.DiscoveryInterface, config Config) error {
-	if !config.followsMetalLB() {
-		return nil
-	}
+// Add adds to objects, which has the Services and what is on this node's interfaces, which addresses a load balancer announces from this
+// node, or may announce from it next. Namespace is MetalLB's own. What cannot be read is in the error.
+func Add(ctx context.Context, objects *cluster.Objects, client dynamic.Interface, api discovery.DiscoveryInterface, nodeName, namespace string) error {
 	book := metallb.NewBook()
 	for _, service := range objects.Services {
 		book.SetService(cluster.NameOf(service), cluster.BalancedAddresses(service), service.Annotations)
@@ -356,7 +362,7 @@ func AddBalanced(ctx context.Context, objects *cluster.Objects, client dynamic.I
 			errs = append(errs, err)
 			continue
 		}
-		list, err := client.Resource(resource).Namespace(config.Ways.MetalLBNamespace).List(ctx, metav1.ListOptions{LabelSelector: resourcesOfMetalLB(config)[resource]})
+		list, err := client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: own(nodeName)[resource]})
 		if err != nil {
 			errs = append(errs, explainMetalLB(resource, err))
 			continue
@@ -365,7 +371,7 @@ func AddBalanced(ctx context.Context, objects *cluster.Objects, client dynamic.I
 			book.Set(resource, &list.Items[i])
 		}
 	}
-	reading := book.Read(config.NodeName)
+	reading := book.Read(nodeName)
 	own := steerer.OwnAddresses(slices.Collect(maps.Keys(objects.Held)), reading.Here)
 	objects.Announced, objects.Balanced = own.Announced, reading.Layer2
 	for _, ip := range objects.Announced {

@@ -1,4 +1,4 @@
-package egress
+package neighbours
 
 import (
 	"context"
@@ -74,30 +74,32 @@ func advice(chain natorder.Chain) string {
 	return "Have all software of this node use the same iptables, legacy or nft, or set egress-snat-backend to nftables"
 }
 
-func (e *Extension) natFinder(name v1.IPFamily) *natorder.Finder {
-	return natorder.NewFinder(kernel.Family(name), e.families[name].reconciler.SourceNATPriority())
+func (w *Watcher) natFinder(name v1.IPFamily) *natorder.Finder {
+	return natorder.NewFinder(kernel.Family(name), w.config.SourceNATPriority(name))
 }
 
 // findEarlierNAT tells people of what is new.
-func (e *Extension) findEarlierNAT(name v1.IPFamily, finder *natorder.Finder) {
-	found, err := finder.Find(e.ctx)
+func (w *Watcher) findEarlierNAT(ctx context.Context, name v1.IPFamily, finder *natorder.Finder) {
+	found, err := finder.Find(ctx)
 	if err != nil {
-		e.logger.V(2).Info("Cannot look everywhere for source NAT of other software that comes before egress SNAT; will retry", "ipFamily", name, "err", err)
+		w.logger.V(2).Info("Cannot look everywhere for source NAT of other software that comes before egress SNAT; will retry", "ipFamily", name, "err", err)
 	}
 	earlierChains.WithLabelValues(string(name)).Set(float64(len(found)))
-	added, changed := e.earlier.set(name, found)
+	added, changed := w.earlier.set(name, found)
 	for _, chain := range added[:min(len(added), mostNamed)] {
-		e.logger.Error(nil, "Source NAT of other software comes before egress SNAT: packets of bound pods that it matches are dropped, or leave from another address", "ipFamily", name, "chain", chain.String(), "chains", len(found))
+		w.logger.Error(nil, "Source NAT of other software comes before egress SNAT: packets of bound pods that it matches are dropped, or leave from another address", "ipFamily", name, "chain", chain.String(), "chains", len(found))
 	}
 	if changed {
-		e.events.SetTroubles(e.troubles())
-		e.statusChanged()
+		w.config.ChangedNAT()
 	}
 }
 
-// earlierNATWarnings returns what a verification says of it.
-func (e *Extension) earlierNATWarnings(ctx context.Context, name v1.IPFamily) (warnings []string, err error) {
-	finder := e.natFinder(name)
+// Troubles returns which chains come first, for people.
+func (w *Watcher) Troubles() []tell.Trouble { return w.earlier.troubles() }
+
+// Warnings returns what a verification says of an IP family's chains that come first, by a look of its own.
+func (w *Watcher) Warnings(ctx context.Context, name v1.IPFamily) (warnings []string, err error) {
+	finder := w.natFinder(name)
 	defer finder.Close()
 	found, err := finder.Find(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-package egress
+package clashes
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestClashes_AreLookedForAfterAnArrival: some times, for all that came lately; and from the beginning when another one comes.
-func TestClashes_AreLookedForAfterAnArrival(t *testing.T) {
+// TestEnder_AreLookedForAfterAnArrival: some times, for all that came lately; and from the beginning when another one comes.
+func TestEnder_AreLookedForAfterAnArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -22,8 +22,8 @@ func TestClashes_AreLookedForAfterAnArrival(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var looks []look
-		began, c := time.Now(), newClashes()
-		go c.run(ctx, func(_ context.Context, came map[netip.Addr]bool) {
+		began, c := time.Now(), New(Config{})
+		go c.during(ctx, func(_ context.Context, came map[netip.Addr]bool) {
 			mu.Lock()
 			defer mu.Unlock()
 			looks = append(looks, look{time.Since(began), len(came)})
@@ -43,14 +43,14 @@ func TestClashes_AreLookedForAfterAnArrival(t *testing.T) {
 			}
 		}
 		sees(time.Hour)
-		c.expect(nil)
+		c.Expect(nil)
 		sees(time.Hour)
-		c.expect(first)
+		c.Expect(first)
 		sees(3*time.Second, look{500 * time.Millisecond, 1}, look{2 * time.Second, 1})
-		c.expect(nil) // which begins nothing anew
-		c.expect(second)
+		c.Expect(nil) // which begins nothing anew
+		c.Expect(second)
 		sees(time.Hour, look{500 * time.Millisecond, 2}, look{2 * time.Second, 2}, look{5 * time.Second, 2}, look{15 * time.Second, 2}, look{time.Minute, 2}, look{5 * time.Minute, 2})
-		c.expect(first)
+		c.Expect(first)
 		sees(time.Second, look{500 * time.Millisecond, 1})
 	})
 }

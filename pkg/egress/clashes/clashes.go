@@ -1,4 +1,4 @@
-package egress
+package clashes
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/tell"
@@ -18,19 +19,24 @@ import (
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
-// A node that an egress IP comes to picks up the connections under it with the pods' next packets. Of two pods with the same
-// port and the same destination one had another port outside, and the former holder was the only one to know which. Where it has died,
-// the port goes to the pod that is heard first. If that is the wrong one, [conntrack.Table.EndClashes] ends what is left of both
-// connections.
-
-// clashLooks are how long after egress IPs have come here their connections are looked at. The pods' own nodes nudge them as soon
+// looks are how long after egress IPs have come here their connections are looked at. The pods' own nodes nudge them as soon
 // as they hear of the new holder; where that fails, a pod is heard when it sends by itself.
-var clashLooks = [...]time.Duration{
+var looks = [...]time.Duration{
 	500 * time.Millisecond, 2 * time.Second, 5 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute,
 }
 
-// clashes says when to look, and for what.
-type clashes struct {
+// Config is what an Ender has to know.
+type Config struct {
+	// EgressIPs are those of the cluster in an IP family, Here those on this node.
+	EgressIPs func(v1.IPFamily) []netip.Addr
+	Here      func() map[netip.Addr]bool
+	// Blocks are the pods' source ports that are in the kernel.
+	Blocks func(v1.IPFamily) []kernel.Block
+}
+
+// Ender ends the connections under egress IPs that have got the ports of others.
+type Ender struct {
+	config Config
 	// arrived says that egress IPs have come.
 	arrived wake.Signal
 
@@ -42,12 +48,13 @@ type clashes struct {
 	looked int
 }
 
-func newClashes() *clashes {
-	return &clashes{arrived: wake.New(), came: map[netip.Addr]bool{}}
+// New returns an Ender; Run has it work.
+func New(config Config) *Ender {
+	return &Ender{config: config, arrived: wake.New(), came: map[netip.Addr]bool{}}
 }
 
-// expect takes note of addresses that have come.
-func (c *clashes) expect(came map[netip.Addr]bool) {
+// Expect takes note of addresses that have come.
+func (c *Ender) Expect(came map[netip.Addr]bool) {
 	if len(came) == 0 {
 		return
 	}
@@ -58,8 +65,8 @@ func (c *clashes) expect(came map[netip.Addr]bool) {
 	c.arrived.Send()
 }
 
-// run calls look for what has come, each time that it is due, until ctx ends.
-func (c *clashes) run(ctx context.Context, look func(context.Context, map[netip.Addr]bool)) {
+// during calls look for what has come, each time that it is due, until ctx ends.
+func (c *Ender) during(ctx context.Context, look func(context.Context, map[netip.Addr]bool)) {
 	for {
 		var due <-chan time.Time
 		if at := c.next(); !at.IsZero() {
@@ -76,21 +83,21 @@ func (c *clashes) run(ctx context.Context, look func(context.Context, map[netip.
 }
 
 // next returns when the next look is due; zero if none is.
-func (c *clashes) next() time.Time {
+func (c *Ender) next() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.came) == 0 {
 		return time.Time{}
 	}
-	return c.since.Add(clashLooks[c.looked])
+	return c.since.Add(looks[c.looked])
 }
 
 // take returns what to look for now.
-func (c *clashes) take() map[netip.Addr]bool {
+func (c *Ender) take() map[netip.Addr]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	came := maps.Clone(c.came)
-	if c.looked++; c.looked == len(clashLooks) {
+	if c.looked++; c.looked == len(looks) {
 		clear(c.came)
 		c.looked = 0
 	}
@@ -108,29 +115,28 @@ func inAll(list []netip.Addr, sets ...map[netip.Addr]bool) map[netip.Addr]bool {
 	return result
 }
 
-// endClashes ends the connections under egress IPs that have got the ports of others, until ctx ends.
-func (e *Extension) endClashes(ctx context.Context) {
-	tables, failed := map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]*failure.Streak{}
+// Run ends such connections, until ctx ends, and logs with ctx's logger.
+func (c *Ender) Run(ctx context.Context) {
+	logger, tables, failed := klog.FromContext(ctx), map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]*failure.Streak{}
 	for _, family := range cluster.Families {
 		tables[family], failed[family] = conntrack.NewTable(kernel.Family(family)), &failure.Streak{}
 		defer tables[family].Close()
 	}
-	e.clashes.run(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
-		here := e.steerer.Here()
+	c.during(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
+		here := c.config.Here()
 		for _, family := range cluster.Families {
-			egressIPs := inAll(e.state.EgressIPs(family), came, here)
-			f := e.families[family]
-			if len(egressIPs) == 0 || f == nil {
+			egressIPs := inAll(c.config.EgressIPs(family), came, here)
+			if len(egressIPs) == 0 {
 				continue
 			}
-			deleted, err := tables[family].EndClashes(ctx, egressIPs, f.reconciler.Written().Steering.Blocks)
+			deleted, err := tables[family].EndClashes(ctx, egressIPs, c.config.Blocks(family))
 			tell.FlowDeletions.WithLabelValues(string(family)).Add(float64(deleted.Ended))
 			tell.FlowsUnbarred.WithLabelValues(string(family)).Add(float64(deleted.Unbarred))
 			if deleted.Ended > 0 {
-				e.logger.Info("Reset connections whose ports could not be told apart after the failover", "ipFamily", family, "connections", deleted.Ended)
+				logger.Info("Reset connections whose ports could not be told apart after the failover", "ipFamily", family, "connections", deleted.Ended)
 			}
 			if failed[family].Turns(err) && err != nil && ctx.Err() == nil {
-				e.logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here; further failures are not logged", "ipFamily", family)
+				logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here; further failures are not logged", "ipFamily", family)
 			}
 		}
 	})

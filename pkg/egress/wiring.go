@@ -1,0 +1,160 @@
+package egress
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/egress/attach"
+	"github.com/openshift/origin-node/pkg/egress/balancer"
+	"github.com/openshift/origin-node/pkg/egress/clashes"
+	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/neighbours"
+	"github.com/openshift/origin-node/pkg/egress/poolnode"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/egress/portguard"
+	"github.com/openshift/origin-node/pkg/egress/sourceports"
+	"github.com/openshift/origin-node/pkg/egress/steerer"
+	"github.com/openshift/origin-node/pkg/egress/usage"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
+)
+
+// What each part is given to know, to ask and to tell. Watch sets the Steerer, and how errors are explained, after New
+// has made the other parts: those are asked for when they are needed.
+
+// clashesConfig is that of what ends connections that have got the ports of others.
+func (e *Extension) clashesConfig() clashes.Config {
+	return clashes.Config{
+		EgressIPs: e.state.EgressIPs,
+		Here:      func() map[netip.Addr]bool { return e.steerer.Here() },
+		Blocks:    func(name v1.IPFamily) []kernel.Block { return e.families[name].reconciler.Written().Steering.Blocks },
+	}
+}
+
+// usageConfig is that of what counts flows.
+func (e *Extension) usageConfig() usage.Config {
+	return usage.Config{
+		NodeName: e.config.NodeName, Steered: !e.config.Steering.Off(), Fast: e.fastUsage,
+		Written: func(name v1.IPFamily) kernel.Desired { return e.families[name].reconciler.Written() },
+		Ports:   func() []portblocks.Assignment { return e.sourcePorts.Assignments() },
+	}
+}
+
+// neighboursConfig is that of what looks for rules of other software.
+func (e *Extension) neighboursConfig() neighbours.Config {
+	config := neighbours.Config{
+		SourceNATPriority: func(name v1.IPFamily) int32 { return e.families[name].reconciler.SourceNATPriority() },
+		LongestRest:       e.config.SyncPeriod / 2, Marked: e.marksUsed, ChangedNAT: e.faultsChanged,
+	}
+	if !e.config.Steering.Off() {
+		config.MarkMask = e.config.Ways.Kernel.MarkMask
+	}
+	return config
+}
+
+// balancerConfig is that of what follows MetalLB.
+func (e *Extension) balancerConfig() balancer.Config {
+	return balancer.Config{
+		NodeName: e.config.NodeName, Namespace: e.config.Ways.MetalLBNamespace, Pool: len(e.config.Pool.Networks) > 0,
+		State: e.state, WaitsFor: e.barrier.WaitsFor,
+		Announced: func(now []netip.Addr, next map[netip.Addr]bool) { e.steerer.SetAnnounced(now, next) },
+		Reserved:  func() { e.changed(true, time.Now()) }, Known: func() { e.known(cluster.Balancers) },
+		Explain: func(err error) error { return e.explain(err) },
+	}
+}
+
+// poolConfig is that of this node's part in the pool.
+func (e *Extension) poolConfig() poolnode.Config {
+	return poolnode.Config{
+		Membership: e.config.Membership, Running: &e.running,
+		Event:   e.events.Tell,
+		Changed: func() { e.changed(true, time.Now()) },
+		Await: func(ctx context.Context, family v1.IPFamily) {
+			if f := e.families[family]; f != nil {
+				_ = f.loop.Await(ctx)
+			}
+		},
+		Reserved: func() map[netip.Addr]bool { return e.balancer.Reserved() },
+		Keys:     e.keys.ring.For("pool"), NoKey: e.errNoKey,
+		Missing: e.barrier.Missing,
+	}
+}
+
+// sourcePortsConfig is that of the source ports of this node's pods, and of others'.
+func (e *Extension) sourcePortsConfig() sourceports.Config {
+	return sourceports.Config{
+		BlockSize: e.config.PortBlocks, LeaseNamespace: e.config.Ways.LeaseNamespace, Journal: e.config.Journal, Logger: e.logger,
+		Attachments: func() sourceports.Attachments { return e.attacher },
+		Changed:     func() { e.changed(true, time.Now()) }, FaultsChanged: e.faultsChanged,
+		TellPod: e.events.TellPod, TellNode: e.events.Tell,
+		Explain: func(err error) error { return e.explain(err) },
+	}
+}
+
+// newAttacher returns what answers the CNI plugin. It gives pods their source ports if they get blocks.
+func (e *Extension) newAttacher() *attach.Attacher {
+	node := attach.Node{
+		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
+		Via:      func(egressIP netip.Addr) string { return e.steerer.Via(egressIP) },
+		Event:    e.events.Tell,
+		Explain:  func(err error) error { return e.explain(err) },
+		Attached: func(ctx context.Context) { e.ports.Look(ctx) },
+	}
+	givesBlocks := e.sourcePorts != nil && e.config.PortBlocks > 0
+	if givesBlocks {
+		node.Assign, node.Recorded, node.Follow, node.TakeLocalPorts = e.sourcePorts.Assign, e.sourcePorts.Recorded, e.sourcePorts.Follow, e.sourcePorts.TakeLocalPorts
+	}
+	attacher := attach.New(klog.NewContext(e.ctx, e.logger), e.config.Attaching, e.state, node)
+	if !givesBlocks {
+		attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
+	}
+	return attacher
+}
+
+// newSteerer returns what knows where the egress IPs are.
+func (e *Extension) newSteerer(ctx context.Context, client kubernetes.Interface, outer v1.IPFamily) *steerer.Steerer {
+	return steerer.New(ctx, e.state, steerer.Config{
+		Kernel: e.config.Ways.Kernel, Outer: outer, Keys: e.keys.ring, Running: &e.running,
+		Leases: holders.Leases{
+			Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published,
+			Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.SetClaims,
+		},
+		Ports: e.sourcePorts, AsksBlocks: e.config.PortBlocks > 0, Balanced: e.config.FollowsMetalLB(),
+		Changed: func() { e.changed(true, time.Now()) }, Wake: e.wake, LeasesKnown: func() { e.known(cluster.LeasesKind) },
+		Came: e.clashes.Expect, Unannounced: e.announcerFails,
+	})
+}
+
+// watcher follows what the proxier does not tell of, but Nodes.
+func (e *Extension) watcher() *cluster.Watcher {
+	return &cluster.Watcher{
+		State: e.state, Barrier: e.barrier, Explain: e.explain, Known: e.known,
+		Changed: e.changed, ServiceChanged: e.serviceChanged, EndpointsChanged: e.endpointsChanged,
+	}
+}
+
+// portGuardConfig is that of what checks the sources of what pods send.
+func (e *Extension) portGuardConfig() portguard.Config {
+	return portguard.Config{
+		Enabled: e.config.PortSecurity.Enabled, Unavailable: e.config.PortSecurity.Unavailable, Away: e.state.Away,
+		Keeper: portsecurity.Config{
+			Own: e.ownAddresses, Told: e.attacher.Behind, Period: e.config.SyncPeriod / 2, Changed: e.faultsChanged, Placed: e.placed,
+		},
+	}
+}
+
+// ownAddresses returns this node's addresses, by which other nodes reach it.
+func (e *Extension) ownAddresses() (own []netip.Addr) {
+	for _, name := range cluster.Families {
+		if address := e.state.Primary(e.config.NodeName, name); address.IsValid() {
+			own = append(own, address)
+		}
+	}
+	return own
+}
