@@ -324,7 +324,7 @@ func TestAdd_Unanswered(t *testing.T) {
 		return func(r *runtime) {
 			store, err := attachments.Open(filepath.Join(r.run, "attachments"))
 			r.must(err)
-			r.must(store.Put(a))
+			r.must(store.Put(t.Context(), a))
 		}
 	}
 	has := func(tool, script string) func(*runtime) {
@@ -520,7 +520,7 @@ func TestDel_LeavesANote(t *testing.T) {
 		"by what the node noted": func(r *runtime) {
 			store, err := attachments.Open(filepath.Join(r.run, "attachments"))
 			r.must(err)
-			r.must(store.Put(attachment("c1", "10.128.0.5")))
+			r.must(store.Put(t.Context(), attachment("c1", "10.128.0.5")))
 		},
 		"the node says no": func(r *runtime) {
 			r.answeredBy(&node{err: errors.New("nft said no")})

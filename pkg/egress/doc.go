@@ -50,16 +50,13 @@
 // Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
 // has the whole plan written, as if nothing had been.
 //
-// Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The Steerer's lock guards the node.Node. Nobody takes another lock while he
-// has this one, or the poolnode's, so what is decided about addresses waits for no plan that is being made. What follows is done without them.
+// Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The Steerer's lock guards the
+// node.Node. Nobody takes another lock while he has this one, or the poolnode's, so what is decided about addresses waits for no plan that is
+// being made. What follows is done without them.
 // Statements, this node's addresses, snapshots of the objects and lists of attachments have numbers, so that an older one never replaces a
 // newer one.
-// Other locks are taken in this order:
-//
-//	attach.Attacher ─► cluster.State, attachments.Store
-//	tell.EventRecorder ─► cluster.State
-//	sourceports.Allocator ─► cluster.State, portblocks.Keeper
-//	poolnode.Part.draining ─► pool.Runner
+// One lock alone is held while others are taken: that of the sourceports.Allocator, under which it asks the cluster.State and the
+// portblocks.Keeper.
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
 // sets an atomic and wakes the loop.

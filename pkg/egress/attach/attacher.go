@@ -63,10 +63,6 @@ type Attacher struct {
 	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
 	claimed wake.Signal
 
-	mu sync.Mutex // one change of the store is told to the state before the next
-	// changes is the number of the last change that the node is to follow, followed that of the last one that it is told of.
-	changes, followed uint64
-
 	claiming sync.Mutex // protects the file, and what follows
 	// written are the namespaces in the file; nil before it was written.
 	written map[string]bool
@@ -76,52 +72,34 @@ type Attacher struct {
 func (a *Attacher) load() error {
 	a.written, _ = attachments.ReadClaims(a.claims) // if it cannot be read, it is written anew
 	err := a.takeLeft(time.Now())
-	a.mu.Lock()
-	defer a.unlock()
-	a.tell()
+	a.follow()
 	return err
 }
 
 // takeLeft takes what the plugin has noted of pods that have ended.
 func (a *Attacher) takeLeft(now time.Time) error {
-	a.mu.Lock()
-	defer a.unlock()
 	taken, err := a.store.TakeLeft(a.released, now)
 	if len(taken) > 0 {
-		a.tell()
+		a.follow()
 	}
 	return err
 }
 
-// tell brings the state's attachments in line with the store's, and tells the planners of changes only. Its cost is
-// linear in the number of attachments.
-func (a *Attacher) tell() {
-	a.changes++
-	all := a.store.All()
-	owners := attachments.ByAddress(all)
-	for _, ip := range a.state.AttachedAddresses() {
-		if _, known := owners[ip]; !known {
-			a.state.DeleteAttachment(ip)
-		}
-	}
-	for ip, owner := range owners {
-		a.state.SetAttachment(plan.Attachment{
+// follow brings the state's attachments in line with the store's, and tells the node of all. Call it after each change that one of them
+// follows from; lists have numbers, so it does not matter who comes first. Its cost is linear in the number of attachments.
+func (a *Attacher) follow() {
+	number, all := a.store.Numbered()
+	var planned []plan.Attachment
+	for ip, owner := range attachments.ByAddress(all) {
+		planned = append(planned, plan.Attachment{
 			Addr: ip, Pod: plan.Pod{Namespace: owner.Pod.Namespace, Name: owner.Pod.Name}, UID: uidOf(owner), Node: a.state.Config.NodeName,
 			Labels: owner.Labels, Ended: owner.Ended, Released: !owner.Released.IsZero(),
 		})
 	}
-}
-
-// unlock releases the lock, and then tells the node of all attachments if they have changed under it.
-func (a *Attacher) unlock() {
-	if a.changes == a.followed || a.node.Follow == nil {
-		a.mu.Unlock()
-		return
+	a.state.SetAttachments(number, planned)
+	if a.node.Follow != nil {
+		a.node.Follow(number, all)
 	}
-	a.followed = a.changes
-	number, all := a.changes, a.store.All()
-	a.mu.Unlock()
-	a.node.Follow(number, all)
 }
 
 // uidOf returns the UID of a pod's object in the API; empty if it is unknown.
@@ -136,16 +114,12 @@ func uidOf(a attachments.Attachment) string {
 // learn of both at once.
 func (a *Attacher) put(ctx context.Context, attachment attachments.Attachment) error {
 	attachment.Interfaces = a.leading(attachment.Interfaces) // asks the kernel, which may take a while
-	a.mu.Lock()
-	defer a.unlock()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if known, is := a.store.Get(attachment.ContainerID); is && !known.Released.IsZero() {
+	err := a.store.Put(ctx, attachment)
+	if errors.Is(err, attachments.ErrEnded) {
 		return &cni.Failure{Reason: cni.Invalid, Message: fmt.Sprintf("the container %s has ended; a pod that starts again has another one", attachment.ContainerID)}
 	}
-	defer a.tell()
-	return a.store.Put(attachment)
+	a.follow()
+	return err
 }
 
 // Attach is part of [cni.Node].
@@ -247,9 +221,7 @@ func (a *Attacher) detach(ctx context.Context, ids []string, now time.Time) erro
 
 // release returns those of these attachments that the kernel may hold something for.
 func (a *Attacher) release(ids []string, now time.Time) (uncleared []string, err error) {
-	a.mu.Lock()
-	defer a.unlock()
-	defer a.tell()
+	defer a.follow()
 	for _, id := range ids {
 		attachment, known, failed := a.store.Release(id, now)
 		if err = errors.Join(err, failed); known && !attachment.Cleared {
@@ -325,9 +297,7 @@ func (a *Attacher) forget(ids []string) (err error) {
 	if len(ids) == 0 {
 		return nil
 	}
-	a.mu.Lock()
-	defer a.unlock()
-	defer a.tell()
+	defer a.follow()
 	for _, id := range ids {
 		err = errors.Join(err, a.store.Forget(id))
 	}
@@ -336,8 +306,6 @@ func (a *Attacher) forget(ids []string) (err error) {
 
 // setPod takes a pod's newest labels and phase, and tells whether plans may change. They hold after an error, too.
 func (a *Attacher) setPod(object podObject) (changed bool, err error) {
-	a.mu.Lock()
-	defer a.unlock()
 	for _, attachment := range a.store.All() {
 		if !object.is(attachment.Pod) || !attachment.Released.IsZero() || object.describes(attachment) {
 			continue
@@ -347,7 +315,7 @@ func (a *Attacher) setPod(object podObject) (changed bool, err error) {
 		err = errors.Join(err, failed)
 	}
 	if changed {
-		a.tell()
+		a.follow()
 	}
 	return changed, err
 }

@@ -66,8 +66,8 @@ type Node struct {
 	// TakeLocalPorts takes the setting of source ports in the network namespace of a pod with ports of its own, open for reading and writing;
 	// the file is its own then, also after an error. Nil: nobody needs it.
 	TakeLocalPorts func(containerID string, file *os.File) error
-	// Follow is told of all attachments after each change, before whoever has changed something goes on. No lock is held, so what has a
-	// smaller number than something before is older, and to be ignored. Nil: nobody has to be told.
+	// Follow is told of all attachments after each change, before whoever has changed something goes on. No lock is held, so what has no
+	// higher number than something before is nothing new, and to be ignored. Nil: nobody has to be told.
 	Follow func(number uint64, all []attachments.Attachment)
 	// Attached returns when it is known behind which interface a pod is that the plugin has told of.
 	Attached func(context.Context)

@@ -11,6 +11,6 @@
 // needs of the node beside the State is a [Node], a list of functions. Package egress makes one Attacher, and says with
 // [Attacher.Problems] what keeps the plugin from doing its work.
 //
-// Files are written with the Attacher's locks held, so that the State is told in the same order; nobody logs under them. Who follows all
-// attachments besides is told when they are released, with a number, so that an older list never replaces a newer one.
+// The State, and who follows all attachments besides, are told of them after each change, with no lock held: lists have the numbers that the
+// attachments.Store gives them, so that an older one never replaces a newer one.
 package attach

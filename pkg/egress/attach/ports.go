@@ -30,15 +30,13 @@ func (a *Attacher) assign(ctx context.Context, id string) error {
 
 // SetPorts notes the source ports that a pod has. They hold in memory after an error, too.
 func (a *Attacher) SetPorts(id string, ports []attachments.Ports, blockSize int) error {
-	a.mu.Lock()
-	defer a.unlock()
 	known, err := a.store.Change(id, func(attachment *attachments.Attachment) {
 		attachment.Ports, attachment.BlockSize = ports, blockSize
 	})
 	if !known {
 		return fmt.Errorf("the container %s has ended", id)
 	}
-	a.changes++ // of nothing that plans follow from
+	a.follow()
 	return err
 }
 
@@ -52,10 +50,8 @@ func (a *Attacher) TakeLocalPorts(containerID string, file *os.File) error {
 
 // SetWidened notes that a pod can use the source ports inside that it has besides its first ones.
 func (a *Attacher) SetWidened(id string) error {
-	a.mu.Lock()
-	defer a.unlock()
 	_, err := a.store.Change(id, func(attachment *attachments.Attachment) { attachment.Widened = true })
-	a.changes++ // of nothing that plans follow from
+	a.follow()
 	return err
 }
 

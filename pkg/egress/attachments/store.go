@@ -2,6 +2,7 @@ package attachments
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,8 @@ type Store struct {
 
 	mu   sync.Mutex
 	byID map[string]Attachment
+	// changes is the number of the last change; that of what the folder had is 1.
+	changes uint64
 	// unsaved are those whose files are not as they should be.
 	unsaved map[string]bool
 }
@@ -23,7 +26,7 @@ type Store struct {
 // Open returns the Store of a folder. What of it cannot be read is set aside and in err; the Store is good without it.
 func Open(folder string) (*Store, error) {
 	all, err := readAll(folder, setAside)
-	s := &Store{folder: folder, byID: map[string]Attachment{}, unsaved: map[string]bool{}}
+	s := &Store{folder: folder, byID: map[string]Attachment{}, changes: 1, unsaved: map[string]bool{}}
 	for _, a := range all {
 		s.byID[a.ContainerID] = a
 	}
@@ -33,12 +36,23 @@ func Open(folder string) (*Store, error) {
 	return s, nil
 }
 
+// ErrEnded is that of [Store.Put] for a container that has been released.
+var ErrEnded = errors.New("the container has ended")
+
 // Put takes an attachment in the place of the one of the same container, and releases others that have one of its
-// addresses or interfaces: both are one pod's. The same again keeps its Since and its Ports. After an error nothing has changed.
-func (s *Store) Put(a Attachment) error {
+// addresses or interfaces: both are one pod's. The same again keeps its Since and its Ports. It is an error if ctx has ended. After an error
+// nothing has changed.
+func (s *Store) Put(ctx context.Context, a Attachment) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known, is := s.byID[a.ContainerID]; is && known.Pod == a.Pod && slices.Equal(known.IPs, a.IPs) {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	known, is := s.byID[a.ContainerID]
+	if is && !known.Released.IsZero() {
+		return ErrEnded
+	}
+	if is && known.Pod == a.Pod && slices.Equal(known.IPs, a.IPs) {
 		a.Since, a.Ports, a.BlockSize = known.Since, known.Ports, known.BlockSize
 	}
 	if err := s.save(a); err != nil {
@@ -62,9 +76,14 @@ func (s *Store) save(a Attachment) error {
 	if err := write(s.folder, a); err != nil {
 		return fmt.Errorf("writing the attachment of the pod %s: %w", a.Pod, err)
 	}
-	s.byID[a.ContainerID] = a
+	s.set(a)
 	delete(s.unsaved, a.ContainerID)
 	return nil
+}
+
+func (s *Store) set(a Attachment) {
+	s.byID[a.ContainerID] = a
+	s.changes++
 }
 
 // change takes an attachment in any case: a pod that has ended has, whatever can be written. Flush writes what could not
@@ -72,7 +91,8 @@ func (s *Store) save(a Attachment) error {
 func (s *Store) change(a Attachment) error {
 	err := s.save(a)
 	if err != nil {
-		s.byID[a.ContainerID], s.unsaved[a.ContainerID] = a, true
+		s.set(a)
+		s.unsaved[a.ContainerID] = true
 	}
 	return err
 }
@@ -125,6 +145,7 @@ func (s *Store) Forget(id string) error {
 	}
 	delete(s.byID, id)
 	delete(s.unsaved, id)
+	s.changes++
 	return nil
 }
 
@@ -138,9 +159,16 @@ func (s *Store) Get(id string) (a Attachment, known bool) {
 
 // All returns all attachments, sorted by container ID.
 func (s *Store) All() []Attachment {
+	_, all := s.Numbered()
+	return all
+}
+
+// Numbered returns all attachments, sorted by container ID, and a number that is higher after each change: of two lists the one with the
+// higher number counts.
+func (s *Store) Numbered() (number uint64, all []Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.byID), func(a, b Attachment) int { return cmp.Compare(a.ContainerID, b.ContainerID) })
+	return s.changes, slices.SortedFunc(maps.Values(s.byID), func(a, b Attachment) int { return cmp.Compare(a.ContainerID, b.ContainerID) })
 }
 
 // Leave notes in a folder, for the node's next process, that an attachment has ended.

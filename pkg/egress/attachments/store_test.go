@@ -67,12 +67,12 @@ func TestStore_OutlivesItsProcess(t *testing.T) {
 		expect(t, s, want...)
 	}
 	reopened()
-	must(t, s.Put(a))
-	must(t, s.Put(b))
+	must(t, s.Put(t.Context(), a))
+	must(t, s.Put(t.Context(), b))
 	reopened(a, b)
 	again := a
 	again.Since = at(9)
-	must(t, s.Put(again))
+	must(t, s.Put(t.Context(), again))
 	reopened(a, b) // it was there all the time
 	for range 2 {
 		got, known, err := s.Release("a", at(3))
@@ -96,7 +96,7 @@ func TestStore_OutlivesItsProcess(t *testing.T) {
 func TestOpen_SetsCorruptFilesAside(t *testing.T) {
 	folder := t.TempDir()
 	good := attachment("good", "web-0", 1, "10.128.0.5")
-	must(t, open(t, folder).Put(good))
+	must(t, open(t, folder).Put(t.Context(), good))
 	for name, content := range map[string]string{
 		"empty.json": "", "half.json": `{"containerID":"half","po`, "other.json": `{"containerID":"good"}`,
 		"noip.json": `{"containerID":"noip","pod":{"namespace":"shop","name":"web"}}`, making + "1": "{",
@@ -124,7 +124,7 @@ func TestStore_FailedWriteChangesNothing(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "file")
 	s := open(t, folder)
 	must(t, os.WriteFile(folder, nil, 0o600))
-	if err := s.Put(attachment("a", "web-0", 1, "10.128.0.5")); err == nil {
+	if err := s.Put(t.Context(), attachment("a", "web-0", 1, "10.128.0.5")); err == nil {
 		t.Error("an attachment was written into a file")
 	}
 	expect(t, s)
@@ -134,7 +134,7 @@ func TestStore_TakesWhatWasLeft(t *testing.T) {
 	folder, left := t.TempDir(), filepath.Join(t.TempDir(), "released")
 	s := open(t, folder)
 	a, unknown := attachment("a", "web-0", 1, "10.128.0.5"), attachment("u", "web-9", 1, "10.128.0.9")
-	must(t, s.Put(a))
+	must(t, s.Put(t.Context(), a))
 	must(t, Leave(left, a))
 	must(t, Leave(left, unknown))
 	if all, err := Peek(left); err != nil || len(all) != 2 {
@@ -156,7 +156,7 @@ func TestStore_AnAddressIsOnePods(t *testing.T) {
 	s := open(t, folder)
 	before, other, now := attachment("a", "web-0", 1, "10.128.0.5", "fd00::5"), attachment("b", "web-1", 1, "10.128.0.6"), attachment("c", "web-2", 4, "10.128.0.7", "fd00::5")
 	for _, a := range []Attachment{before, other, now, now} {
-		must(t, s.Put(a))
+		must(t, s.Put(t.Context(), a))
 	}
 	expect(t, open(t, folder), released(before, 4), other, now)
 }
@@ -173,7 +173,7 @@ func TestStore_AnInterfaceIsOnePods(t *testing.T) {
 	now := with(attachment("c", "web-0", 4, "10.128.0.7"), "cali0")
 	without := attachment("d", "web-3", 5, "10.128.0.8")
 	for _, a := range []Attachment{before, other, now, now, without} {
-		must(t, s.Put(a))
+		must(t, s.Put(t.Context(), a))
 	}
 	expect(t, open(t, folder), released(before, 4), other, now, without)
 }
@@ -182,7 +182,7 @@ func TestStore_AnInterfaceIsOnePods(t *testing.T) {
 func TestStore_ChangesHold(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "attachments")
 	s, a := open(t, folder), attachment("a", "web-0", 1, "10.128.0.5")
-	must(t, s.Put(a))
+	must(t, s.Put(t.Context(), a))
 	must(t, os.RemoveAll(folder))
 	must(t, os.WriteFile(folder, nil, 0o600))
 	if _, known, err := s.Release("a", at(3)); !known || err == nil {
@@ -217,7 +217,7 @@ func TestTakeLeft_SparesWhatIsBeingWritten(t *testing.T) {
 func TestRemove_LeavesNothing(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "cni.sock")
 	must(t, WriteClaims(Claims(socket), []string{"shop"}))
-	must(t, open(t, Folder(socket)).Put(attachment("a", "web-0", 1, "10.128.0.5")))
+	must(t, open(t, Folder(socket)).Put(t.Context(), attachment("a", "web-0", 1, "10.128.0.5")))
 	must(t, Leave(Released(socket), attachment("a", "web-0", 1, "10.128.0.5")))
 	for range 2 {
 		must(t, Remove(socket))

@@ -12,6 +12,10 @@ import (
 func (s *State) SetAttachment(a plan.Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.setAttachment(a)
+}
+
+func (s *State) setAttachment(a plan.Attachment) {
 	if sameAttachment(s.attachments[a.Addr], a) {
 		return
 	}
@@ -19,12 +23,26 @@ func (s *State) SetAttachment(a plan.Attachment) {
 	s.planners[FamilyOf(a.Addr)].SetAttachment(a)
 }
 
-// DeleteAttachment forgets whose an address is.
-func (s *State) DeleteAttachment(addr netip.Addr) {
+// SetAttachments takes whose the addresses on this node are, all of them, unless it has had a list with this number or a higher one. The
+// planners are told of what is different.
+func (s *State) SetAttachments(number uint64, all []plan.Attachment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.attachments, addr)
-	s.planners[FamilyOf(addr)].DeleteAttachment(addr)
+	if number <= s.attachmentsNumber {
+		return
+	}
+	s.attachmentsNumber = number
+	known := map[netip.Addr]bool{}
+	for _, a := range all {
+		known[a.Addr] = true
+		s.setAttachment(a)
+	}
+	for addr := range s.attachments {
+		if !known[addr] {
+			delete(s.attachments, addr)
+			s.planners[FamilyOf(addr)].DeleteAttachment(addr)
+		}
+	}
 }
 
 // sameAttachment tells whether a and b say the same.

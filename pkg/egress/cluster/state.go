@@ -32,10 +32,11 @@ type State struct {
 	headless map[types.NamespacedName][]unservedName
 	// pods is nil as long as no endpoint of a claim has left its pod's name to others.
 	pods podNames
-	// attachments are those of this node's pods.
-	attachments map[netip.Addr]plan.Attachment
-	nodes       map[string]map[v1.IPFamily]plan.Node
-	registered  registrations
+	// attachments are those of this node's pods, with the number of their list; 0: none yet.
+	attachments       map[netip.Addr]plan.Attachment
+	attachmentsNumber uint64
+	nodes             map[string]map[v1.IPFamily]plan.Node
+	registered        registrations
 	// judged has what JudgedNodes returns, as long as the surroundings do not change.
 	judged map[v1.IPFamily]*JudgedNodes
 	// foreign has what decides of a single node which address it has, as long as that does not change.

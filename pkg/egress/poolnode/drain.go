@@ -18,9 +18,10 @@ func (p *Part) Drain(now, remember bool) error {
 	if runner == nil {
 		return p.absence()
 	}
-	if err := p.setDrained(runner, now, remember); err != nil {
+	if err := p.setDrained(now, remember); err != nil {
 		return err
 	}
+	p.tellDrain(runner)
 	if now {
 		p.logger.Info("Drain started: this node gives its egress IPs to other nodes, and takes none")
 	} else {
@@ -29,8 +30,8 @@ func (p *Part) Drain(now, remember bool) error {
 	return nil
 }
 
-// setDrained is Drain, but for the log.
-func (p *Part) setDrained(runner *pool.Runner, now, remember bool) error {
+// setDrained notes whether this node is drained.
+func (p *Part) setDrained(now, remember bool) error {
 	p.draining.Lock()
 	defer p.draining.Unlock()
 	file := p.config.DrainFile
@@ -46,12 +47,15 @@ func (p *Part) setDrained(runner *pool.Runner, now, remember bool) error {
 	}
 	p.drained = now
 	p.goingDown = p.goingDown && now // an operator who ends a drain means it
-	runner.Tell(p.drain())
 	return nil
 }
 
-// drain is whether this node is drained. The lock draining must be held.
-func (p *Part) drain() pool.Drain { return pool.Drain{Now: p.drained || p.goingDown} }
+// drain is whether this node is drained.
+func (p *Part) drain() pool.Drain {
+	p.draining.Lock()
+	defer p.draining.Unlock()
+	return pool.Drain{Now: p.drained || p.goingDown}
+}
 
 // setGoingDown notes whether the system goes down. Whoever starts the runner tells it.
 func (p *Part) setGoingDown(now bool) {
@@ -60,11 +64,12 @@ func (p *Part) setGoingDown(now bool) {
 	p.goingDown = now
 }
 
-// tellDrain tells the runner whether this node is drained.
+// tellDrain tells the runner whether this node is drained. No lock is held meanwhile, so whoever has told what holds no more tells again.
 func (p *Part) tellDrain(runner *pool.Runner) {
-	p.draining.Lock()
-	defer p.draining.Unlock()
-	runner.Tell(p.drain())
+	told := p.drain()
+	for runner.Tell(told); p.drain() != told; runner.Tell(told) {
+		told = p.drain()
+	}
 }
 
 // isDrained tells whether this node is drained until somebody says otherwise.

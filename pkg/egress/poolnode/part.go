@@ -65,7 +65,7 @@ type Part struct {
 	granted wake.Signal
 	told    toldPool
 
-	// draining has those wait that note and tell whether this node is drained: an operator says so, or the system goes down.
+	// draining protects whether this node is drained, and the file: an operator says so, or the system goes down.
 	draining           sync.Mutex
 	drained, goingDown bool
 

@@ -150,7 +150,7 @@ func (p *portsTest) start(name, ip string) []attachments.Ports {
 func (p *portsTest) attach(name, ip string) []attachments.Ports {
 	p.Helper()
 	a := attachments.Attachment{ContainerID: name, IfName: "eth0", Pod: attachments.Pod{Namespace: "shop", Name: name, UID: "uid-" + name}, IPs: []netip.Addr{netip.MustParseAddr(ip)}, Since: time.Now()}
-	if err := p.store.Put(a); err != nil {
+	if err := p.store.Put(p.Context(), a); err != nil {
 		p.Fatal(err)
 	}
 	p.follow()
@@ -359,7 +359,7 @@ func TestAllocator_BoundLater(t *testing.T) {
 		folder := t.TempDir()
 		p := newPortsTest(ctx, t, folder, 512)
 		a := attachments.Attachment{ContainerID: "web-0", IfName: "eth0", Pod: attachments.Pod{Namespace: "shop", Name: "web-0", UID: "uid-web-0"}, IPs: []netip.Addr{netip.MustParseAddr("10.128.0.5")}, Since: time.Now()}
-		if err := p.store.Put(a); err != nil {
+		if err := p.store.Put(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		p.follow()

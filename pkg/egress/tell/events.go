@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -62,14 +63,23 @@ type EventRecorder struct {
 
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
-	refusals map[plan.Service]map[v1.IPFamily]cluster.Refused
-	// troubles are what is wrong with where the egress IPs of Services are.
+	refusals map[plan.Service]map[v1.IPFamily]refused
+	// troubles are what is wrong with where the egress IPs of Services are, and troubled are the UIDs of these Services.
 	troubles map[plan.Service][]Trouble
+	troubled map[plan.Service]types.UID
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
 	// about a Node are by [AboutNode].
 	warnings map[plan.Service][]Warning
 	// news are Events about this node and its pods that are told once.
 	news []Warning
+}
+
+// refused is what a Service is refused in an IP family: the first refusal for each reason.
+type refused struct {
+	cluster.Refused
+	// uid is that of the Service's object, placed are the refused pods that an EndpointSlice places on a node.
+	uid    types.UID
+	placed map[netip.Addr]bool
 }
 
 // Lasting is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
@@ -135,7 +145,7 @@ func NewEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.
 		logger: logger, nodeName: config.NodeName, allKnowPods: config.Scope == placement.Cluster, state: state,
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
 		wake:     wake.New(),
-		refusals: map[plan.Service]map[v1.IPFamily]cluster.Refused{},
+		refusals: map[plan.Service]map[v1.IPFamily]refused{},
 		warnings: map[plan.Service][]Warning{},
 	}
 }
@@ -165,12 +175,35 @@ func refusalsOf(change plan.Change, p cluster.Planned) map[plan.Service]cluster.
 	return refusals
 }
 
+// describe returns what is to be told of Services that are refused something.
+func (r *EventRecorder) describe(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) map[v1.IPFamily]map[plan.Service]refused {
+	described := map[v1.IPFamily]map[plan.Service]refused{}
+	for family, byService := range refusals {
+		p := cluster.Planned{State: r.state, Family: family}
+		described[family] = make(map[plan.Service]refused, len(byService))
+		for service, of := range byService {
+			told := refused{Refused: of, placed: map[netip.Addr]bool{}}
+			if told.Refusals = oneForEachReason(of.Refusals); len(told.Refusals) > 0 {
+				told.uid = r.state.UID(service)
+			}
+			for _, refusal := range told.Refusals {
+				if refusal.Pod.IsValid() && p.Placed(service, refusal.Pod) {
+					told.placed[refusal.Pod] = true
+				}
+			}
+			described[family][service] = told
+		}
+	}
+	return described
+}
+
 // set says what these Services are refused now, by IP family.
 func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) {
+	described := r.describe(refusals)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := map[plan.Service]bool{}
-	for family, byService := range refusals {
+	for family, byService := range described {
 		for service, of := range byService {
 			if len(of.Refusals) > 0 || r.refusals[service] != nil {
 				r.refuse(service, family, of)
@@ -191,10 +224,14 @@ func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Re
 // SetTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with
 // this node's steering, and by [AboutNode] what is wrong with any Node, all of it. It does not block.
 func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
+	troubled := make(map[plan.Service]types.UID, len(troubles))
+	for service := range troubles {
+		troubled[service] = r.state.UID(service)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.troubles
-	r.troubles = troubles
+	r.troubles, r.troubled = troubles, troubled
 	for _, concerned := range []map[plan.Service][]Trouble{before, troubles} {
 		for service := range concerned {
 			if slices.Equal(before[service], troubles[service]) {
@@ -214,11 +251,10 @@ func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
 }
 
 // refuse notes all refusals of a Service in an IP family.
-func (r *EventRecorder) refuse(service plan.Service, family v1.IPFamily, of cluster.Refused) {
+func (r *EventRecorder) refuse(service plan.Service, family v1.IPFamily, of refused) {
 	if r.refusals[service] == nil {
-		r.refusals[service] = map[v1.IPFamily]cluster.Refused{}
+		r.refusals[service] = map[v1.IPFamily]refused{}
 	}
-	of.Refusals = oneForEachReason(of.Refusals)
 	if r.refusals[service][family] = of; len(of.Refusals) == 0 {
 		delete(r.refusals[service], family)
 	}
@@ -256,14 +292,13 @@ func (r *EventRecorder) replace(service plan.Service, warnings []Warning) {
 // family, and one for both if it says the same of both. The families' plans follow their own changes: a
 // warning that spoke for both would be another one, and written anew, when the first of them is lifted.
 func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
-	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.state.UID(service)}
+	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.uid(service)}
 	var warnings []Warning
 	now := time.Now()
 	for _, family := range cluster.Families {
 		of := r.refusals[service][family]
 		for _, refusal := range of.Refusals {
-			ofPod := refusal.Pod.IsValid() && cluster.Planned{State: r.state, Family: family}.Placed(service, refusal.Pod)
-			w := Warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: ofPod && !r.allKnowPods}
+			w := Warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: of.placed[refusal.Pod] && !r.allKnowPods}
 			if settles(refusal.Reason) {
 				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
 			}
@@ -273,6 +308,16 @@ func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
 		}
 	}
 	return append(warnings, told(about, r.troubles[service])...)
+}
+
+// uid returns that of a Service's object, of which something is to be told.
+func (r *EventRecorder) uid(service plan.Service) types.UID {
+	for _, family := range cluster.Families {
+		if of, is := r.refusals[service][family]; is {
+			return of.uid
+		}
+	}
+	return r.troubled[service]
 }
 
 // told returns the warnings of troubles with an object.
@@ -364,7 +409,10 @@ func (r *EventRecorder) record(ctx context.Context, recorder record.EventRecorde
 
 // next returns a warning that is due and that this node has to write; the caller does.
 func (r *EventRecorder) next(now time.Time) (Warning, bool) {
-	nodes := sync.OnceValue(r.state.NodeNames)
+	if !r.isDue(now) {
+		return Warning{}, false
+	}
+	nodes := r.state.NodeNames()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for service, warnings := range r.warnings {
@@ -375,12 +423,24 @@ func (r *EventRecorder) next(now time.Time) (Warning, bool) {
 			}
 			w.due = now.Add(wait.Jitter(eventRepeat, 0.5))
 			ownToTell := service == (plan.Service{}) || w.ofFew
-			if ownToTell || isWriter(r.nodeName, nodes(), service.String()+" "+string(w.Reason)) {
+			if ownToTell || isWriter(r.nodeName, nodes, service.String()+" "+string(w.Reason)) {
 				return *w, true
 			}
 		}
 	}
 	return Warning{}, false
+}
+
+// isDue tells whether any warning is due.
+func (r *EventRecorder) isDue(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, warnings := range r.warnings {
+		if slices.ContainsFunc(warnings, func(w Warning) bool { return !now.Before(w.due) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // isWriter tells whether a node is among the first eventWriters of all, in an order that is as random
