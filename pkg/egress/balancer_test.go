@@ -2,9 +2,13 @@ package egress
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -12,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -31,11 +36,7 @@ func TestExtension_WiresTheBalancer(t *testing.T) {
 	e.steerer = e.newSteerer(t.Context(), nil, v1.IPv4Protocol)
 	e.steerer.Apply(holders.LeasesKnown{})
 	e.steerer.SetOnInterfaces(holders.OwnAddresses{})
-	e.SetService(clustertest.NewService("web", func(s *v1.Service) {
-		s.Annotations = map[string]string{metallb.PoolAnnotation: "partners"}
-		s.Spec.Type, s.Spec.ExternalIPs = v1.ServiceTypeLoadBalancer, nil
-		s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: egressIP.String(), IPMode: ptr.To(v1.LoadBalancerIPModeVIP)}}
-	}))
+	e.SetService(balanced())
 	e.ServicesKnown()
 	api, objects := metalLB("ns", "web", "node-a")
 	e.balancer.Follow(e.ctx, &e.running, objects, api.Discovery())
@@ -44,6 +45,37 @@ func TestExtension_WiresTheBalancer(t *testing.T) {
 	if reserved := e.poolConfig().Reserved(); !reserved[egressIP] {
 		t.Errorf("the pool leaves %v alone", reserved)
 	}
+}
+
+// TestExtension_TellsWhatIsNotKnownOfMetalLB, as a fault of steering: in the status, and by Events and a metric like all faults.
+func TestExtension_TellsWhatIsNotKnownOfMetalLB(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		config := nodeConfig
+		config.NodeName, config.LoadBalancerIPs, config.Steering.Mode, config.Ways.MetalLBNamespace = "node-a", true, holders.Auto, "metallb-system"
+		e := New(t.Context(), config)
+		e.steerer = e.newSteerer(t.Context(), nil, v1.IPv4Protocol)
+		e.report.SetParts(e.parts())
+		e.SetService(balanced())
+		e.ServicesKnown()
+		api, objects := metalLB("ns", "web", "node-a")
+		objects.PrependReactor("list", metallb.Statuses.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(metallb.Statuses.GroupResource(), "", nil)
+		})
+		e.balancer.Follow(e.ctx, &e.running, objects, api.Discovery())
+		time.Sleep(13 * time.Second)
+		if problems := e.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "rbac-metallb.yaml") {
+			t.Errorf("the status says %q", problems)
+		}
+	})
+}
+
+// balanced is a Service that has the egress IP by its load balancer.
+func balanced() *v1.Service {
+	return clustertest.NewService("web", func(s *v1.Service) {
+		s.Annotations = map[string]string{metallb.PoolAnnotation: "partners"}
+		s.Spec.Type, s.Spec.ExternalIPs = v1.ServiceTypeLoadBalancer, nil
+		s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: egressIP.String(), IPMode: ptr.To(v1.LoadBalancerIPModeVIP)}}
+	})
 }
 
 // metalLB is an API server with MetalLB, which announces a Service from a node, in layer 2 mode.

@@ -32,12 +32,12 @@
 //	pods that start, Leases of claims, other nodes ─► sourceports.Allocator ─► which pod has which source ports, for each sync
 //	tracked flows ─► sourceports.Allocator, every 5 s if there are enough ─► a second block, and the pod's ip_local_port_range
 //
-//	cluster.State ─► plan.Build ─► status, for 'openshift egress'
+//	cluster.State ─► plan.Build ─► report.Reporter ─► status, for 'openshift egress'
 //
-// No part knows this package; what they have to tell or to ask, they are given as functions (wiring.go). An [Extension] wires them. Here is
-// the way of a sync (family.go), what is told of all parts together (source.go, faults.go, metrics.go), and a little about the nodes' keys
-// and the fast path. Packages clashes, neighbours and usage each do one thing beside it: they end connections that have got the ports of
-// others, look for rules of other software, and count flows.
+// No part knows this package; what they have to tell or to ask, they are given as functions (wiring.go). An [Extension] wires them, starts
+// them (watch.go), and here is the way of a sync (family.go). What people see of all parts together is in package report. Packages clashes,
+// neighbours and usage each do one thing beside it: they end connections that have got the ports of others, look for rules of other
+// software, and count flows.
 //
 // Nothing is written until all kinds of objects
 // are known (extension.Barrier): a plan made before could drop what is right, or grant what is to be
@@ -55,8 +55,8 @@
 // being made. What follows is done without them.
 // Statements, this node's addresses, snapshots of the objects and lists of attachments have numbers, so that an older one never replaces a
 // newer one.
-// One lock alone is held while others are taken: that of the sourceports.Allocator, under which it asks the cluster.State and the
-// portblocks.Keeper.
+// Two locks are held while others are taken: that of the sourceports.Allocator, under which it asks the cluster.State and the
+// portblocks.Keeper, and that of the file with the claiming namespaces of the attach.Attacher, under which it asks the cluster.State.
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
 // sets an atomic and wakes the loop.

@@ -2,9 +2,7 @@ package egress
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -19,9 +17,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/neighbours"
 	"github.com/openshift/origin-node/pkg/egress/placement"
-	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/portguard"
+	"github.com/openshift/origin-node/pkg/egress/report"
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/egress/tell"
@@ -72,23 +70,24 @@ type Config struct {
 
 // Extension keeps the egress rules of a node, beside the proxier of an [extension.Host].
 type Extension struct {
-	ctx     context.Context
-	logger  klog.Logger
-	config  Config
-	state   *cluster.State
-	events  *tell.EventRecorder
+	ctx    context.Context
+	logger klog.Logger
+	config Config
+	state  *cluster.State
+	events *tell.EventRecorder
+	// report tells how all parts stand.
+	report  *report.Reporter
 	barrier *extension.Barrier
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer.Steerer
-	// faults are what parts of this node cannot do, clashes ends connections that have got the ports of others.
-	faults  standingFaults
+	// clashes ends connections that have got the ports of others.
 	clashes *clashes.Ender
 	// usage counts the flows of the egress IPs.
 	usage *usage.Counter
 	// neighbours looks for rules of other software that do not go together with ours.
 	neighbours *neighbours.Watcher
 	// keys are those by which nodes know each other.
-	keys *nodeKeys
+	keys *holders.Keyring
 	// pool is nil if this program puts no egress IPs on nodes.
 	pool *poolnode.Part
 	// balancer is nil if nothing is steered, for each pod leaves from where it runs then, or if MetalLB is not followed.
@@ -106,42 +105,12 @@ type Extension struct {
 
 	// explain is that of [Clients]; Watch sets it.
 	explain func(error) error
-
-	mu sync.Mutex // protects the following fields
-	// watched is closed when the status changes; nil if nobody waits for that.
-	watched chan struct{}
-	// announced: the log says that the rules are in place.
-	announced bool
-}
-
-// Summary tells how things stand, in short.
-type Summary struct {
-	// Ready: the plan has been written, in front of all rules of the proxier's first sync,
-	// which is over, in every IP family that the proxier serves.
-	Ready bool
-	// Missing are the kinds of objects that are waited for.
-	Missing []string
-	// DueSince is when the oldest change came that is not in the kernel, or of the pool that nobody has dealt with; zero if none, or
-	// as long as objects are waited for: that is no fault that a restart would mend.
-	DueSince time.Time
-	// Numbers over both IP families, of this node's plan.
-	Bindings, EgressIPs, Refusals int
-	// Problems are what keeps the CNI plugin from doing its work, for people.
-	Problems []string
 }
 
 var (
 	_ extension.Extension       = &Extension{}
 	_ extension.ServiceFollower = &Extension{}
 )
-
-// Brief is the summary as the node's status has it.
-func (s Summary) Brief() extension.Summary {
-	return extension.Summary{
-		Name: "egress SNAT", Ready: s.Ready, Missing: s.Missing, DueSince: s.DueSince,
-		Numbers: strings.Join(append([]string{fmt.Sprintf("%d bindings to %d egress IPs, %d refused", s.Bindings, s.EgressIPs, s.Refusals)}, s.Problems...), "; "),
-	}
-}
 
 // New returns an Extension that acts until ctx ends. Its rules stay then.
 func New(ctx context.Context, config Config) *Extension {
@@ -152,13 +121,14 @@ func New(ctx context.Context, config Config) *Extension {
 		state:    cluster.New(config.Config),
 		barrier:  extension.NewBarrier(kinds(config)...),
 		families: map[v1.IPFamily]*family{},
-		keys:     &nodeKeys{ring: holders.NewKeyring(config.Ways.Keys)},
+		keys:     holders.NewKeyring(config.Ways.Keys),
 		explain:  func(err error) error { return err },
 	}
 	for _, name := range cluster.Families {
 		e.families[name] = newFamily(e, name)
 	}
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
+	e.report = report.New(klog.NewContext(ctx, e.logger), e.reportConfig())
 	register() // what is counted before counts for nothing
 	if !config.Steering.Off() {
 		e.sourcePorts = sourceports.New(e.state, e.sourcePortsConfig())
@@ -175,6 +145,7 @@ func New(ctx context.Context, config Config) *Extension {
 	e.clashes = clashes.New(e.clashesConfig())
 	e.neighbours = neighbours.New(e.logger, e.neighboursConfig())
 	e.usage = usage.New(e.usageConfig())
+	e.report.SetParts(e.parts())
 	registerMetrics(e)
 	return e
 }
@@ -236,32 +207,7 @@ func (e *Extension) Wait() {
 }
 
 // Summary may be called at any time.
-func (e *Extension) Summary() Summary {
-	summary := Summary{Ready: e.ready(), Missing: e.barrier.Missing(), Problems: e.attacher.Problems()}
-	for _, f := range e.families {
-		summary.count(cluster.Planned{State: e.state, Family: f.name}.Numbers())
-		if len(summary.Missing) == 0 {
-			summary.DueSince = holders.Earlier(summary.DueSince, f.loop.DueSince())
-		}
-	}
-	summary.DueSince = holders.Earlier(summary.DueSince, e.pool.DueSince())
-	return summary
-}
-
-func (e *Extension) ready() bool {
-	return e.proxier != nil && !slices.ContainsFunc(e.proxier.Served(), func(name v1.IPFamily) bool {
-		return !e.families[name].reconciler.Status().Ready
-	})
-}
-
-// count adds the numbers of an IP family.
-func (s *Summary) count(numbers plan.Numbers) {
-	s.Bindings += numbers.Bindings
-	s.EgressIPs += numbers.EgressIPs
-	for _, n := range numbers.Refusals {
-		s.Refusals += n
-	}
-}
+func (e *Extension) Summary() report.Summary { return e.report.Summary() }
 
 // changed asks for a sync if changed, for an object that changed at a time.
 func (e *Extension) changed(changed bool, at time.Time) {
@@ -344,7 +290,7 @@ func (e *Extension) EndpointSlicesKnown() { e.known(cluster.SlicesKind) }
 func (e *Extension) endpointsChanged(changed cluster.Effect, at time.Time) {
 	e.changed(changed == cluster.Here, at)
 	if changed == cluster.Elsewhere {
-		e.statusChanged()
+		e.report.StatusChanged()
 	}
 }
 

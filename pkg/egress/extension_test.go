@@ -119,8 +119,6 @@ func TestExtension_EndpointsElsewhere(t *testing.T) {
 // with this one in their hands.
 func TestExtension_ProxierSyncedNeverBlocks(t *testing.T) {
 	e := New(t.Context(), nodeConfig)
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)

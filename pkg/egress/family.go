@@ -62,14 +62,14 @@ func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again ti
 	}
 	change := e.update(f, regular)
 	e.pool.Sync(f.name)
-	e.sourcePorts.Synced(f.name)
+	e.sourcePorts.Synced(f.name, regular)
 	ways, wake := e.steerer.Sync(f.name)
 	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
 	numbers := p.Numbers()
 	f.report(change, numbers, e.state.NodeFaults(f.name))
 	e.events.Update(map[v1.IPFamily]plan.Change{f.name: change})
 	f.planned.Store(true)
-	defer e.syncEnded()
+	defer e.report.SyncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {
 		return time.Time{}, false
 	}
@@ -88,7 +88,9 @@ func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again ti
 
 // guardSources returns when the sources of added bindings are checked, or when that has failed.
 func (f *family) guardSources(ctx context.Context, ports *portguard.Guard, change kernel.Change) {
-	f.unguarded = append(f.unguarded, change.Removed...)
+	if ports.Checks() {
+		f.unguarded = append(f.unguarded, change.Removed...)
+	}
 	ports.Bind(ctx, kernel.Family(f.name), change.Added, change.Networks.ClusterCIDRs)
 }
 
@@ -163,24 +165,4 @@ func (f *family) observeLatency(changes []time.Time) {
 	for _, at := range changes {
 		programmingLatency.WithLabelValues(string(f.name)).Observe(time.Since(at).Seconds())
 	}
-}
-
-// syncEnded tells what is wrong with the steering, says once that the rules are in place, and wakes those who watch the
-// status.
-func (e *Extension) syncEnded() {
-	e.events.SetTroubles(e.troubles())
-	if e.firstTimeReady() {
-		summary := e.Summary()
-		e.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)
-	}
-	e.statusChanged()
-}
-
-func (e *Extension) firstTimeReady() bool {
-	ready := e.ready()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	first := ready && !e.announced
-	e.announced = e.announced || ready
-	return first
 }

@@ -2,18 +2,17 @@ package egress
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
-	"k8s.io/component-base/metrics/legacyregistry"
 	proxymetrics "k8s.io/kubernetes/pkg/proxy/metrics"
 
 	"github.com/openshift/origin-node/pkg/egress/attach"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
+	"github.com/openshift/origin-node/pkg/egress/report"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -48,14 +47,10 @@ var (
 // Metrics are the definitions of all metrics of egress SNAT.
 func Metrics() []extension.Metric { return tell.Metrics.Definitions() }
 
-// current is the Extension whose egress IPs are counted at a scrape.
-var current atomic.Pointer[Extension]
-
 // registerMetrics adds the metrics to the registry that the proxy's endpoint serves. There
 // is one Extension in a process; where tests make more, the last one counts.
 func registerMetrics(e *Extension) {
-	current.Store(e)
-	register()
+	report.Collect(e.report)
 	syncPeriod.WithLabelValues().Set(e.config.SyncPeriod.Seconds())
 	for _, kind := range e.barrier.Missing() {
 		waitingForObjects.WithLabelValues(kind).Set(1)
@@ -64,7 +59,6 @@ func registerMetrics(e *Extension) {
 
 var register = sync.OnceFunc(func() {
 	tell.Metrics.Register()
-	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{}, &fastCollector{})
 	poolnode.ZeroMetrics()
 	attach.ZeroMetrics()
 	for _, family := range cluster.Families { // so that the first increase is one

@@ -30,9 +30,10 @@ func TestFaults_OfThePool(t *testing.T) {
 		config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 		e := New(ctx, config)
 		e.steerer = e.newSteerer(ctx, nil, v1.IPv4Protocol)
+		e.report.SetParts(e.parts())
 		defer e.running.Wait()
 		defer cancel()
-		e.keys.ring.Set(holders.Keys{make([]byte, 32)})
+		e.keys.Set(holders.Keys{make([]byte, 32)})
 		self := clustertest.NewNode("node-a", "192.0.2.2", v1.ConditionTrue)
 		self.Labels = map[string]string{"pool": "yes"}
 		e.setNode(self)
@@ -47,20 +48,21 @@ func TestFaults_OfThePool(t *testing.T) {
 			e.pool.Sync(family)
 		}
 		for _, keys := range []holders.Keys{{make([]byte, 32)}, nil} {
-			e.keys.ring.Set(keys)
+			e.keys.Set(keys)
 			has := keys != nil
 			clustertest.Eventually(t, fmt.Sprintf("it has a part in the pool, with a key: %v", has), func() bool {
 				_, err := e.PoolStatus()
 				return err == nil && (e.pool.Absent() == nil) == has
 			})
 			problems := strings.Join(e.Snapshot().SteeringProblems, "\n")
-			troubles := e.troubles()[plan.Service{}]
+			e.report.FaultsChanged()
+			troubles := e.events.Standing(plan.Service{})
 			status, err := e.PoolStatus()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(problems, "has no key") == has || (len(troubles) == 1) == has || strings.Contains(status.Problem, "has no key") == has || (steeringFaultMetric(t)[string(absent)] == 1) == has {
-				t.Errorf("has a key: %v; problems %q, Events %v, pool %q, metric %v", has, problems, troubles, status.Problem, steeringFaultMetric(t))
+			if strings.Contains(problems, "has no key") == has || (len(troubles) == 1) == has || strings.Contains(status.Problem, "has no key") == has || (clustertest.ValuesByReason(t, "egress_snat_steering_fault")["pool"] == 1) == has {
+				t.Errorf("has a key: %v; problems %q, Events %v, pool %q, metric %v", has, problems, troubles, status.Problem, clustertest.ValuesByReason(t, "egress_snat_steering_fault"))
 			}
 		}
 	})
@@ -88,10 +90,10 @@ func TestExtension_SaysWhyThereIsNoPool(t *testing.T) {
 	}
 	e := New(t.Context(), inPool)
 	const noKey = "it has no key by which the other nodes know it: "
-	if err := e.errNoKey(); !strings.Contains(err.Error(), noKey+"the Secret origin-node/origin-node-keys is not read yet") {
+	if err := e.report.NoKey(); !strings.Contains(err.Error(), noKey+"the Secret origin-node/origin-node-keys is not read yet") {
 		t.Errorf("no key yet: %v", err)
 	}
-	e.keysFail(errors.New("somebody has deleted it"))
+	e.report.KeysFail(errors.New("somebody has deleted it"))
 	if err := e.poolConfig().NoKey(); !strings.Contains(err.Error(), noKey+"somebody has deleted it") {
 		t.Errorf("no key: %v", err)
 	}

@@ -35,7 +35,7 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a"}, PortSecurity: test.config})
-			e.faultsChanged()
+			e.report.FaultsChanged()
 			var events []string
 			for _, w := range e.events.Standing(plan.Service{}) {
 				if w.About.Kind == "Node" && w.Reason == "PodSourcesUnchecked" {
@@ -54,7 +54,7 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 			if test.told && !strings.HasPrefix(lines[0], status.Warning) {
 				t.Errorf("a verification says %q, want a warning", lines)
 			}
-			if got := valuesByReason(t, "egress_snat_port_security_fault"); !maps.Equal(got, test.metric) {
+			if got := clustertest.ValuesByReason(t, "egress_snat_port_security_fault"); !maps.Equal(got, test.metric) {
 				t.Errorf("the metric has %v, want %v", got, test.metric)
 			}
 		})
@@ -87,7 +87,7 @@ func TestPortSecurity_UncheckedPodsAreToldEverywhere(t *testing.T) {
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("a verification (-want +got):\n%s", diff)
 	}
-	if got, want := valuesByReason(t, "egress_snat_port_security_unchecked_pods"), map[string]float64{"IPv4": 1, "IPv6": 1}; !maps.Equal(got, want) {
+	if got, want := clustertest.ValuesByReason(t, "egress_snat_port_security_unchecked_pods"), map[string]float64{"IPv4": 1, "IPv6": 1}; !maps.Equal(got, want) {
 		t.Errorf("the metric has %v, want %v", got, want)
 	}
 }

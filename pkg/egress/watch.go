@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"time"
 
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/keys"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -58,6 +60,7 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 	}
 	ctx := klog.NewContext(e.ctx, e.logger)
 	e.steerer = e.newSteerer(ctx, client, outer)
+	e.report.SetParts(e.parts())
 	if e.pool != nil {
 		e.pool.Start(e.steerer)
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.GiveAllAway, e.pool.GoOn) })
@@ -66,6 +69,32 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 	e.shareKeys(ctx, client) // before anything is announced
 	e.steerer.Run(ctx)
 	e.running.Go(func() { e.clashes.Run(ctx) })
+}
+
+// shareKeys has this node share keys with the others, unless it has those of a file or needs none, and follows when there are
+// others.
+func (e *Extension) shareKeys(ctx context.Context, client kubernetes.Interface) {
+	if len(e.config.Ways.Keys) > 0 || e.config.Ways.Kernel.AnnouncePort == 0 && e.pool == nil {
+		return
+	}
+	// The file is read before anything is announced.
+	keeper := keys.New(ctx, keys.Config{
+		Client: client, Namespace: e.config.Ways.LeaseNamespace, File: e.config.Ways.KeptKeys,
+		Ring: e.keys, Explain: e.explain, Failing: e.report.KeysFail,
+	})
+	e.running.Go(func() { keeper.Run(ctx) })
+	e.running.Go(func() {
+		for {
+			changed := e.keys.Changed()
+			e.changed(true, time.Now()) // the pool may wait for the first key
+			e.report.FaultsChanged()
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+		}
+	})
 }
 
 func (e *Extension) followNodes(informer cache.SharedIndexInformer) {

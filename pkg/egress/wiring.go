@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/portguard"
+	"github.com/openshift/origin-node/pkg/egress/report"
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/egress/usage"
@@ -27,6 +28,33 @@ import (
 
 // What each part is given to know, to ask and to tell. Watch sets the Steerer, and how errors are explained, after New
 // has made the other parts: those are asked for when they are needed.
+
+// reportConfig is that of what tells people how things stand.
+func (e *Extension) reportConfig() report.Config {
+	families := map[v1.IPFamily]report.Family{}
+	for name, f := range e.families {
+		families[name] = report.Family{Loop: f.loop, Reconciler: f.reconciler, Planned: f.planned.Load}
+	}
+	return report.Config{
+		NodeName: e.config.NodeName, Version: e.config.Version, Steering: e.config.Steering, Transport: e.config.Transport(), Proxier: e.config.Proxier,
+		PortSecurity: e.config.PortSecurity.Enabled, LeaseNamespace: e.config.Ways.LeaseNamespace, Keys: e.keys, FastPath: e.config.Ways.Kernel.Fast,
+		State: e.state, Events: e.events, Missing: e.barrier.Missing, Families: families,
+		Served: func() []v1.IPFamily {
+			if e.proxier == nil {
+				return nil
+			}
+			return e.proxier.Served()
+		},
+	}
+}
+
+// parts are those that the Reporter asks.
+func (e *Extension) parts() report.Parts {
+	return report.Parts{
+		Steerer: e.steerer, Pool: e.pool, Balancer: e.balancer, SourcePorts: e.sourcePorts, Attacher: e.attacher,
+		Ports: e.ports, Neighbours: e.neighbours, Usage: e.usage,
+	}
+}
 
 // clashesConfig is that of what ends connections that have got the ports of others.
 func (e *Extension) clashesConfig() clashes.Config {
@@ -40,7 +68,7 @@ func (e *Extension) clashesConfig() clashes.Config {
 // usageConfig is that of what counts flows.
 func (e *Extension) usageConfig() usage.Config {
 	return usage.Config{
-		NodeName: e.config.NodeName, Steered: !e.config.Steering.Off(), Fast: e.fastUsage,
+		NodeName: e.config.NodeName, Steered: !e.config.Steering.Off(), Fast: e.report.FastUsage,
 		Written: func(name v1.IPFamily) kernel.Desired { return e.families[name].reconciler.Written() },
 		Ports:   func() []portblocks.Assignment { return e.sourcePorts.Assignments() },
 	}
@@ -50,7 +78,7 @@ func (e *Extension) usageConfig() usage.Config {
 func (e *Extension) neighboursConfig() neighbours.Config {
 	config := neighbours.Config{
 		SourceNATPriority: func(name v1.IPFamily) int32 { return e.families[name].reconciler.SourceNATPriority() },
-		LongestRest:       e.config.SyncPeriod / 2, Marked: e.marksUsed, ChangedNAT: e.faultsChanged,
+		LongestRest:       e.config.SyncPeriod / 2, Marked: e.report.MarksUsed, ChangedNAT: e.report.FaultsChanged,
 	}
 	if !e.config.Steering.Off() {
 		config.MarkMask = e.config.Ways.Kernel.MarkMask
@@ -81,7 +109,7 @@ func (e *Extension) poolConfig() poolnode.Config {
 			}
 		},
 		Reserved: func() map[netip.Addr]bool { return e.balancer.Reserved() },
-		Keys:     e.keys.ring.For("pool"), NoKey: e.errNoKey,
+		Keys:     e.keys.For("pool"), NoKey: e.report.NoKey,
 		Missing: e.barrier.Missing,
 	}
 }
@@ -91,7 +119,7 @@ func (e *Extension) sourcePortsConfig() sourceports.Config {
 	return sourceports.Config{
 		BlockSize: e.config.PortBlocks, LeaseNamespace: e.config.Ways.LeaseNamespace, Journal: e.config.Journal, Logger: e.logger,
 		Attachments: func() sourceports.Attachments { return e.attacher },
-		Changed:     func() { e.changed(true, time.Now()) }, FaultsChanged: e.faultsChanged,
+		Changed:     func() { e.changed(true, time.Now()) }, FaultsChanged: e.report.FaultsChanged,
 		TellPod: e.events.TellPod, TellNode: e.events.Tell,
 		Explain: func(err error) error { return e.explain(err) },
 	}
@@ -100,7 +128,7 @@ func (e *Extension) sourcePortsConfig() sourceports.Config {
 // newAttacher returns what answers the CNI plugin. It gives pods their source ports if they get blocks.
 func (e *Extension) newAttacher() *attach.Attacher {
 	node := attach.Node{
-		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.faultsChanged,
+		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.report.FaultsChanged,
 		Via:      func(egressIP netip.Addr) string { return e.steerer.Via(egressIP) },
 		Event:    e.events.Tell,
 		Explain:  func(err error) error { return e.explain(err) },
@@ -120,14 +148,14 @@ func (e *Extension) newAttacher() *attach.Attacher {
 // newSteerer returns what knows where the egress IPs are.
 func (e *Extension) newSteerer(ctx context.Context, client kubernetes.Interface, outer v1.IPFamily) *steerer.Steerer {
 	return steerer.New(ctx, e.state, steerer.Config{
-		Kernel: e.config.Ways.Kernel, Outer: outer, Keys: e.keys.ring, Running: &e.running,
+		Kernel: e.config.Ways.Kernel, Outer: outer, Keys: e.keys, Running: &e.running,
 		Leases: holders.Leases{
 			Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published,
-			Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.SetClaims,
+			Explain: e.explain, Failing: e.report.LeasesFail, Claims: e.sourcePorts.SetClaims,
 		},
 		Ports: e.sourcePorts, AsksBlocks: e.config.PortBlocks > 0, Balanced: e.config.FollowsMetalLB(),
 		Changed: func() { e.changed(true, time.Now()) }, Wake: e.wake, LeasesKnown: func() { e.known(cluster.LeasesKind) },
-		Came: e.clashes.Expect, Unannounced: e.announcerFails,
+		Came: e.clashes.Expect, Unannounced: e.report.AnnouncerFails,
 	})
 }
 
@@ -144,7 +172,7 @@ func (e *Extension) portGuardConfig() portguard.Config {
 	return portguard.Config{
 		Enabled: e.config.PortSecurity.Enabled, Unavailable: e.config.PortSecurity.Unavailable, Away: e.state.Away,
 		Keeper: portsecurity.Config{
-			Own: e.ownAddresses, Told: e.attacher.Behind, Period: e.config.SyncPeriod / 2, Changed: e.faultsChanged, Placed: e.placed,
+			Own: e.ownAddresses, Told: e.attacher.Behind, Period: e.config.SyncPeriod / 2, Changed: e.report.FaultsChanged, Placed: e.placed,
 		},
 	}
 }
@@ -157,4 +185,18 @@ func (e *Extension) ownAddresses() (own []netip.Addr) {
 		}
 	}
 	return own
+}
+
+// placed tells the fast path behind which interfaces pods are.
+func (e *Extension) placed(grants portsecurity.Grants) {
+	if e.config.Ways.Kernel.Fast == nil {
+		return
+	}
+	places := map[netip.Addr]int{}
+	for link, addresses := range grants {
+		for _, address := range addresses {
+			places[address] = link.Index
+		}
+	}
+	e.config.Ways.Kernel.Fast.Place(places)
 }

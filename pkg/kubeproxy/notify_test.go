@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/openshift/origin-node/pkg/egress"
+	"github.com/openshift/origin-node/pkg/egress/report"
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
@@ -18,7 +18,7 @@ func at(seconds float64) float64 { return float64(start.Unix()) + seconds }
 type clock struct {
 	notifier
 	now    time.Time
-	status egress.Summary
+	status report.Summary
 	broken bool // its configuration
 }
 
@@ -102,7 +102,7 @@ func TestNotifier_NoWatchdogWhileTheProxierIsStuck(t *testing.T) {
 
 func TestNotifier_NoWatchdogWhileEgressIsStuck(t *testing.T) {
 	c := newClock()
-	c.status = egress.Summary{Ready: true, Bindings: 2, EgressIPs: 1, Refusals: 3, DueSince: start}
+	c.status = report.Summary{Ready: true, Bindings: 2, EgressIPs: 1, Refusals: 3, DueSince: start}
 	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
 	if told := c.after(5*time.Second, queued, done); !strings.Contains(told, "STATUS=iptables proxy synced; egress SNAT: 2 bindings to 1 egress IPs, 3 refused") || !alive(told) {
 		t.Errorf("got %q", told)
@@ -115,7 +115,7 @@ func TestNotifier_NoWatchdogWhileEgressIsStuck(t *testing.T) {
 // TestNotifier_EveryExtensionCounts: the node is ready when all extensions are, and alive as long as none is stuck.
 func TestNotifier_EveryExtensionCounts(t *testing.T) {
 	c := newClock()
-	c.status = egress.Summary{Ready: true}
+	c.status = report.Summary{Ready: true}
 	other := extension.Summary{Name: "tunnel's ports", Missing: []string{"ConfigMap"}}
 	c.extensions = append(c.extensions, func() extension.Summary { return other })
 	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}

@@ -85,8 +85,8 @@ func (a *Attacher) takeLeft(now time.Time) error {
 	return err
 }
 
-// follow brings the state's attachments in line with the store's, and tells the node of all. Call it after each change that one of them
-// follows from; lists have numbers, so it does not matter who comes first. Its cost is linear in the number of attachments.
+// follow brings the state's attachments in line with the store's, and tells the node of all. Call it after each change that the state or the
+// node has to know of. Lists have numbers, so it does not matter who comes first. Its cost is linear in the number of attachments.
 func (a *Attacher) follow() {
 	number, all := a.store.Numbered()
 	var planned []plan.Attachment
@@ -306,15 +306,20 @@ func (a *Attacher) forget(ids []string) (err error) {
 
 // setPod takes a pod's newest labels and phase, and tells whether plans may change. They hold after an error, too.
 func (a *Attacher) setPod(object podObject) (changed bool, err error) {
+	known := false
 	for _, attachment := range a.store.All() {
-		if !object.is(attachment.Pod) || !attachment.Released.IsZero() || object.describes(attachment) {
+		if !object.is(attachment.Pod) || !attachment.Released.IsZero() {
+			continue
+		}
+		known = true
+		if object.describes(attachment) {
 			continue
 		}
 		changed = true
 		_, failed := a.store.Change(attachment.ContainerID, object.describe)
 		err = errors.Join(err, failed)
 	}
-	if changed {
+	if known { // who has changed it before may not have told the state yet
 		a.follow()
 	}
 	return changed, err

@@ -125,7 +125,12 @@ func Peek(folder string) (all []Attachment, err error) {
 }
 
 // setAside renames a file that cannot be read.
-func setAside(path string) error { return os.Rename(path, path+corrupt) }
+func setAside(path string) error {
+	if err := os.Rename(path, path+corrupt); !errors.Is(err, fs.ErrNotExist) { // somebody else may have done it
+		return err
+	}
+	return nil
+}
 
 // readAll returns the attachments of a folder, sorted by ID. Files that cannot be read are in err, as are errors of
 // unreadable, which is called for each.

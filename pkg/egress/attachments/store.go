@@ -184,13 +184,7 @@ func Leave(folder string, a Attachment) error {
 func (s *Store) TakeLeft(folder string, at time.Time) (taken []Attachment, err error) {
 	left, err := readAll(folder, setAside)
 	for _, a := range left {
-		_, known, failed := s.Release(a.ContainerID, at)
-		if !known {
-			a.Released = cmp.Or(a.Released, at)
-			s.mu.Lock()
-			failed = s.change(a)
-			s.mu.Unlock()
-		}
+		failed := s.takeReleased(a, at)
 		if failed == nil {
 			failed = removeFile(fileOf(folder, a.ContainerID))
 		}
@@ -201,6 +195,20 @@ func (s *Store) TakeLeft(folder string, at time.Time) (taken []Attachment, err e
 		taken = append(taken, a)
 	}
 	return taken, errors.Join(err, removeUnfinished(folder, at.Add(-unfinished)))
+}
+
+// takeReleased releases an attachment, which is taken as it is if there is none of its container.
+func (s *Store) takeReleased(a Attachment, at time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, is := s.byID[a.ContainerID]; is {
+		if !known.Released.IsZero() {
+			return nil
+		}
+		a = known
+	}
+	a.Released = cmp.Or(a.Released, at)
+	return s.change(a)
 }
 
 // unfinished is how old a file is at least that was left by a plugin that was killed while it wrote.

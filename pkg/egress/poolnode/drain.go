@@ -64,7 +64,8 @@ func (p *Part) setGoingDown(now bool) {
 	p.goingDown = now
 }
 
-// tellDrain tells the runner whether this node is drained. No lock is held meanwhile, so whoever has told what holds no more tells again.
+// tellDrain tells the runner whether this node is drained. Another may change that meanwhile: then the newer is told as well, so that the last
+// word is right.
 func (p *Part) tellDrain(runner *pool.Runner) {
 	told := p.drain()
 	for runner.Tell(told); p.drain() != told; runner.Tell(told) {

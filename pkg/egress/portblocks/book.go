@@ -482,7 +482,7 @@ func (b *Book) Change(id string, ips []netip.Addr, now time.Time) {
 			b.leave(t, ip)
 		}
 	}
-	t.ips = ips
+	t.ips, b.changed = ips, true // what it has may be of use again, or not any more
 	b.use(t, now)
 	if isNone(t.ports) {
 		return

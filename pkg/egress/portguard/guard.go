@@ -41,6 +41,9 @@ func New(config Config) *Guard {
 	return g
 }
 
+// Checks tells whether sources are checked.
+func (g *Guard) Checks() bool { return g.keeper != nil }
+
 // Run checks sources until ctx ends.
 func (g *Guard) Run(ctx context.Context) {
 	if g.keeper != nil {

@@ -174,15 +174,18 @@ func (al *Allocator) sayLater(say func()) {
 	al.wake.Send()
 }
 
-// Synced notes that a sync of an IP family is over: what its plan says of pods is followed.
-func (al *Allocator) Synced(family v1.IPFamily) {
+// Synced notes that a sync of an IP family is over: what its plan says of pods is followed. After a regular one all is looked at anew.
+func (al *Allocator) Synced(family v1.IPFamily, regular bool) {
 	if al == nil {
 		return
 	}
 	al.mu.Lock()
 	revision := al.state.Revision(family)
-	changed := revision != al.revisions[family]
+	changed := regular || revision != al.revisions[family]
 	al.revisions[family] = revision
+	if regular {
+		al.generation++
+	}
 	al.mu.Unlock()
 	if changed {
 		al.wake.Send()

@@ -363,8 +363,14 @@ func TestAllocator_BoundLater(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.follow()
+		<-p.wake
 		if ports, _, err := p.Assign(ctx, a, nil); ports != nil || err != nil {
 			t.Fatalf("ports %v, err %v", ports, err)
+		}
+		select {
+		case <-p.wake:
+		default:
+			t.Error("nobody looks again whether it is bound, though it may have been since its bindings were asked for")
 		}
 		p.reconcile(ctx)
 		p.wrote("started")
@@ -481,7 +487,7 @@ func TestAllocator_Off(t *testing.T) {
 		t.Errorf("%+v, %v, %q", got, blocks, assigned)
 	}
 	var none *Allocator
-	none.Synced(v1.IPv4Protocol)
+	none.Synced(v1.IPv4Protocol, true)
 	none.AddPorts(v1.IPv4Protocol, nil, nil)
 	if none.Apply(holders.LeasesKnown{}) || none.Assignments() != nil || none.Fault() != nil {
 		t.Error("steering is off, and something follows")
@@ -528,6 +534,33 @@ func TestAllocator_Revision(t *testing.T) {
 		p.mayDiffer()
 		if two := revision(); two <= one {
 			t.Errorf("something else has the revision %d, after %d", two, one)
+		}
+	})
+}
+
+// TestAllocator_BackAgain: a pod that leaves from its first egress IP again has its block of that again, although a sync has asked before its
+// ports could follow.
+func TestAllocator_BackAgain(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.claims()
+		p.start("web-0", "10.128.0.5")
+		leaves := func(ip string) {
+			p.state.SetService(clustertest.NewService("web", func(s *v1.Service) {
+				s.Namespace, s.Spec.Selector, s.Spec.IPFamilies = "shop", map[string]string{"app": "web"}, []v1.IPFamily{v1.IPv4Protocol}
+				s.Spec.ExternalIPs = []string{ip}
+			}))
+			p.state.Update(v1.IPv4Protocol)
+			p.Synced(v1.IPv4Protocol, false)
+			p.steering(false)
+			p.reconcile(ctx)
+			synctest.Wait()
+		}
+		before := p.steering(false).Blocks
+		leaves("203.0.113.11")
+		leaves(egressIP.String())
+		if now := p.steering(false).Blocks; len(before) != 1 || !slices.Equal(now, before) {
+			t.Errorf("it has the blocks %v, want %v", now, before)
 		}
 	})
 }

@@ -78,6 +78,7 @@ func (al *Allocator) Assign(ctx context.Context, a attachments.Attachment, bindi
 		al.mu.Lock()
 		al.late[a.ContainerID] = true
 		al.mu.Unlock()
+		al.wake.Send() // it may have been bound since its bindings were asked for
 		return nil, 0, nil
 	}
 	if a.Ports != nil {

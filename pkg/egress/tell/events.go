@@ -64,9 +64,10 @@ type EventRecorder struct {
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
 	refusals map[plan.Service]map[v1.IPFamily]refused
-	// troubles are what is wrong with where the egress IPs of Services are, and troubled are the UIDs of these Services.
+	// troubles are what is wrong with where the egress IPs of Services are.
 	troubles map[plan.Service][]Trouble
-	troubled map[plan.Service]types.UID
+	// uids are those of the objects of Services that are refused something, or have troubles.
+	uids map[plan.Service]types.UID
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
 	// about a Node are by [AboutNode].
 	warnings map[plan.Service][]Warning
@@ -146,7 +147,7 @@ func NewEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
 		wake:     wake.New(),
 		refusals: map[plan.Service]map[v1.IPFamily]refused{},
-		warnings: map[plan.Service][]Warning{},
+		warnings: map[plan.Service][]Warning{}, uids: map[plan.Service]types.UID{},
 	}
 }
 
@@ -182,10 +183,8 @@ func (r *EventRecorder) describe(refusals map[v1.IPFamily]map[plan.Service]clust
 		p := cluster.Planned{State: r.state, Family: family}
 		described[family] = make(map[plan.Service]refused, len(byService))
 		for service, of := range byService {
-			told := refused{Refused: of, placed: map[netip.Addr]bool{}}
-			if told.Refusals = oneForEachReason(of.Refusals); len(told.Refusals) > 0 {
-				told.uid = r.state.UID(service)
-			}
+			told := refused{Refused: of, uid: r.state.UID(service), placed: map[netip.Addr]bool{}}
+			told.Refusals = oneForEachReason(of.Refusals)
 			for _, refusal := range told.Refusals {
 				if refusal.Pod.IsValid() && p.Placed(service, refusal.Pod) {
 					told.placed[refusal.Pod] = true
@@ -209,6 +208,9 @@ func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Re
 				r.refuse(service, family, of)
 				changed[service] = true
 			}
+			if r.isAnother(service, of.uid) {
+				changed[service] = true
+			}
 		}
 	}
 	if len(changed) == 0 {
@@ -224,17 +226,24 @@ func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Re
 // SetTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with
 // this node's steering, and by [AboutNode] what is wrong with any Node, all of it. It does not block.
 func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
-	troubled := make(map[plan.Service]types.UID, len(troubles))
+	uids := make(map[plan.Service]types.UID, len(troubles))
 	for service := range troubles {
-		troubled[service] = r.state.UID(service)
+		uids[service] = r.state.UID(service)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.troubles
-	r.troubles, r.troubled = troubles, troubled
+	r.troubles = troubles
+	another := map[plan.Service]bool{}
+	for service := range before {
+		another[service] = r.isAnother(service, cmp.Or(uids[service], r.uids[service]))
+	}
+	for service := range troubles {
+		another[service] = r.isAnother(service, uids[service]) || another[service]
+	}
 	for _, concerned := range []map[plan.Service][]Trouble{before, troubles} {
 		for service := range concerned {
-			if slices.Equal(before[service], troubles[service]) {
+			if !another[service] && slices.Equal(before[service], troubles[service]) {
 				continue
 			}
 			switch {
@@ -292,7 +301,7 @@ func (r *EventRecorder) replace(service plan.Service, warnings []Warning) {
 // family, and one for both if it says the same of both. The families' plans follow their own changes: a
 // warning that spoke for both would be another one, and written anew, when the first of them is lifted.
 func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
-	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.uid(service)}
+	about := v1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: service.Namespace, Name: service.Name, UID: r.uids[service]}
 	var warnings []Warning
 	now := time.Now()
 	for _, family := range cluster.Families {
@@ -310,14 +319,15 @@ func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
 	return append(warnings, told(about, r.troubles[service])...)
 }
 
-// uid returns that of a Service's object, of which something is to be told.
-func (r *EventRecorder) uid(service plan.Service) types.UID {
-	for _, family := range cluster.Families {
-		if of, is := r.refusals[service][family]; is {
-			return of.uid
-		}
+// isAnother notes the UID of a Service of which something is to be told, and tells whether its object is another one than before.
+func (r *EventRecorder) isAnother(service plan.Service, uid types.UID) bool {
+	if r.refusals[service] == nil && r.troubles[service] == nil {
+		delete(r.uids, service)
+		return false
 	}
-	return r.troubled[service]
+	before, known := r.uids[service]
+	r.uids[service] = uid
+	return known && before != uid
 }
 
 // told returns the warnings of troubles with an object.

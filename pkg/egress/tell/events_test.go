@@ -191,6 +191,50 @@ func TestEventRecorder_AddressOfOtherPod(t *testing.T) {
 	expect("it lasts", settledWithin+time.Second, 1)
 }
 
+// TestEventRecorder_MadeAnew: Events are about the object that there is now: also if no more is refused, and whichever IP family comes first.
+func TestEventRecorder_MadeAnew(t *testing.T) {
+	state := stateWith(1)
+	r := newTestRecorder("node-0", state)
+	web := plan.Service{Namespace: "ns", Name: "web"}
+	again := func(uid types.UID) {
+		state.SetService(clustertest.NewService("web", func(svc *v1.Service) { svc.UID = uid }))
+	}
+	about := func(what string, want types.UID) {
+		t.Helper()
+		for _, w := range r.Standing(web) {
+			if w.About.UID != want {
+				t.Errorf("%s: %s is about %q, want %q", what, w.Reason, w.About.UID, want)
+			}
+		}
+		if len(r.Standing(web)) == 0 {
+			t.Errorf("%s: nothing is told", what)
+		}
+	}
+	trouble := map[plan.Service][]Trouble{web: {{Reason: "EgressIPLost", Note: "nobody has it"}}}
+	refused := cluster.Refused{Refusals: []plan.Refusal{refusal("web", plan.NotAllowed, "")}}
+	of := func(family v1.IPFamily, refused cluster.Refused) {
+		r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{family: {web: refused}})
+	}
+	of(v1.IPv4Protocol, refused)
+	of(v1.IPv6Protocol, refused)
+	r.SetTroubles(trouble)
+	about("refused, and in trouble", "uid of web")
+	again("second")
+	of(v1.IPv6Protocol, refused)
+	about("made anew, told by the second family", "second")
+	again("third")
+	of(v1.IPv4Protocol, cluster.Refused{})
+	of(v1.IPv6Protocol, cluster.Refused{})
+	about("made anew without a refusal", "third")
+	again("fourth")
+	r.SetTroubles(trouble)
+	about("made anew with the same trouble", "fourth")
+	r.SetTroubles(nil)
+	if len(r.Standing(web)) > 0 || len(r.uids) > 0 {
+		t.Errorf("at the end %v is told, and %v known", r.Standing(web), r.uids)
+	}
+}
+
 func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
 	r := newTestRecorder("node-0", stateWith(1))
 	of := map[plan.Service]cluster.Refused{{Namespace: "ns", Name: "web"}: {Refusals: []plan.Refusal{refusal("web", plan.NotAllowed, "")}}}

@@ -21,6 +21,8 @@ import (
 const (
 	// leastBetweenLooks is for how long a look is good: more readers cost no more looks.
 	leastBetweenLooks = 500 * time.Millisecond
+	// patience is how long a look may take.
+	patience = time.Minute
 	// looksKept is for how long the flows of a look are kept, for the next one to tell which are new.
 	looksKept = time.Minute
 )
@@ -64,7 +66,11 @@ func New(config Config) *Counter { return &Counter{config: config} }
 
 // Look returns what uses the egress IPs, and which flows are new since it was called before.
 func (c *Counter) Look(ctx context.Context) (status.Usage, error) {
-	looked, err, _ := c.looking.Do("", func() (any, error) { return c.look(context.WithoutCancel(ctx)) })
+	looked, err, _ := c.looking.Do("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // others wait for it, too
+		defer cancel()
+		return c.look(ctx)
+	})
 	if err != nil {
 		return status.Usage{}, err
 	}

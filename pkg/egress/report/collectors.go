@@ -1,10 +1,13 @@
-package egress
+package report
 
 import (
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/component-base/metrics"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -15,9 +18,24 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/egress/usage"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
+
+// current is the Reporter that is asked at a scrape.
+var current atomic.Pointer[Reporter]
+
+// Collect has the metrics of a Reporter be those that are told at a scrape. There is one in a process; where tests make more, the last one
+// counts.
+func Collect(r *Reporter) {
+	current.Store(r)
+	registerCollectors()
+}
+
+var registerCollectors = sync.OnceFunc(func() {
+	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{}, &fastCollector{})
+})
 
 var (
 	addressesDesc = tell.Metrics.GaugeDesc("addresses",
@@ -44,8 +62,8 @@ func (*usageCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
 }
 
 func (*usageCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	e := current.Load()
-	e.usage.Collect(klog.NewContext(e.ctx, e.logger), func(desc *metrics.Desc, value float64, labels ...string) {
+	r := current.Load()
+	r.parts().Usage.Collect(klog.NewContext(r.ctx, r.logger), func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
 	})
 }
@@ -60,17 +78,17 @@ func (*portCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
 }
 
 func (*portCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	e := current.Load()
-	e.ports.Collect(e.ctx, func(desc *metrics.Desc, value float64, labels ...string) {
+	r := current.Load()
+	r.parts().Ports.Collect(r.ctx, func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
 	})
-	if !e.config.PortSecurity.Enabled {
+	if !r.config.PortSecurity {
 		return
 	}
-	drops, err := portsecurity.Drops(e.ctx)
+	drops, err := portsecurity.Drops(r.ctx)
 	if err != nil {
 		// Series that cannot be computed are omitted.
-		e.logger.V(2).Info("Cannot read the counters of packets with the address of another pod", "err", err)
+		r.logger.V(2).Info("Cannot read the counters of packets with the address of another pod", "err", err)
 	}
 	for family, packets := range drops {
 		collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(family), "spoofed")
@@ -89,31 +107,31 @@ func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
 }
 
 func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	e := current.Load()
+	r := current.Load()
 	gauge := func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
 	}
-	if e.steerer == nil && e.config.Steering.Unavailable == nil {
+	if r.parts().Steerer == nil && r.config.Steering.Unavailable == nil {
 		return
 	}
-	faults := e.steeringFaults()
+	faults := r.steeringFaults()
 	for _, kind := range faultKinds {
 		stands := slices.ContainsFunc(faults, func(f fault) bool { return f.kind == kind })
 		gauge(faultDesc, map[bool]float64{true: 1}[stands], string(kind))
 	}
-	if e.steerer == nil {
+	if r.parts().Steerer == nil {
 		return
 	}
-	for result, datagrams := range e.steerer.Announcements() {
+	for result, datagrams := range r.parts().Steerer.Announcements() {
 		collected <- metrics.NewLazyConstMetric(announcementsDesc, metrics.CounterValue, float64(datagrams), result)
 	}
-	e.sourcePorts.Collect(gauge)
-	e.pool.Collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
+	r.parts().SourcePorts.Collect(gauge)
+	r.parts().Pool.Collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
 		collected <- metrics.NewLazyConstMetric(desc, metrics.CounterValue, value, labels...)
 	})
 	for _, family := range cluster.Families {
 		counts := map[string]int{}
-		for _, a := range e.steerer.Addresses(family) {
+		for _, a := range r.parts().Steerer.Addresses(family) {
 			counts[a.State]++
 			if a.State == string(holders.Lost) {
 				gauge(lostDesc, float64(a.Since.UnixNano())/float64(time.Second), a.IP.String(), a.Holder)
@@ -125,13 +143,53 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 		for _, state := range []holders.State{holders.Local, holders.Remote, holders.Lost, holders.Unclaimed} {
 			gauge(addressesDesc, float64(counts[string(state)]), string(family), string(state))
 		}
-		drops, err := steering.Drops(e.ctx, kernel.Family(family))
+		drops, err := steering.Drops(r.ctx, kernel.Family(family))
 		if err != nil {
 			// Series that cannot be computed are omitted.
-			e.logger.V(2).Info("Cannot read the counters of dropped packets", "ipFamily", family, "err", err)
+			r.logger.V(2).Info("Cannot read the counters of dropped packets", "ipFamily", family, "err", err)
 		}
 		for reason, packets := range drops {
 			collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(family), reason)
+		}
+	}
+}
+
+var (
+	fastPodsDesc = tell.Metrics.GaugeDesc("fast_path_pods",
+		"Addresses of pods on this node, bound or not, whose established flows take the fast path, by IP family. No series where there is no fast path.", "ip_family")
+	fastPacketsDesc = tell.Metrics.CounterDesc("fast_path_packets_total",
+		"Packets that took the fast path, by IP family and direction: sent to other nodes, left from here after other nodes had sent them, own, which pods of this node sent and which left from here, or answers to pods, counted where they come in and on the pod's node.", "ip_family", "direction")
+	fastBytesDesc = tell.Metrics.CounterDesc("fast_path_bytes_total",
+		"Bytes of the packets that took the fast path, by IP family and direction.", "ip_family", "direction")
+)
+
+// fastCollector tells what took the fast path, when somebody asks for the metrics.
+type fastCollector struct{ metrics.BaseStableCollector }
+
+func (*fastCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
+	for _, desc := range []*metrics.Desc{fastPodsDesc, fastPacketsDesc, fastBytesDesc} {
+		descs <- desc
+	}
+}
+
+func (*fastCollector) CollectWithStability(collected chan<- metrics.Metric) {
+	r := current.Load()
+	if r.config.FastPath == nil {
+		return
+	}
+	counts, err := r.config.FastPath.Counts()
+	if err != nil {
+		// Series that cannot be computed are omitted.
+		r.logger.V(2).Info("Cannot read the counters of the fast path", "err", err)
+		return
+	}
+	now := r.config.FastPath.Status()
+	for _, name := range cluster.Families {
+		count := counts[kernel.Family(name)]
+		collected <- metrics.NewLazyConstMetric(fastPodsDesc, metrics.GaugeValue, float64(now.Pods[kernel.Family(name)]), string(name))
+		for direction, traffic := range map[string]fastpath.Traffic{"sent": count.Sent, "left": count.Left, "own": count.Own, "answers": count.Answers} {
+			collected <- metrics.NewLazyConstMetric(fastPacketsDesc, metrics.CounterValue, float64(traffic.Packets), string(name), direction)
+			collected <- metrics.NewLazyConstMetric(fastBytesDesc, metrics.CounterValue, float64(traffic.Bytes), string(name), direction)
 		}
 	}
 }

@@ -1,13 +1,31 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-var _ status.PoolSource = &Extension{}
+var (
+	_ status.Source     = &Extension{}
+	_ status.PoolSource = &Extension{}
+)
+
+// Snapshot is part of [status.Source].
+func (e *Extension) Snapshot() status.Snapshot { return e.report.Snapshot() }
+
+// Changed is part of [status.Source].
+func (e *Extension) Changed() <-chan struct{} { return e.report.Changed() }
+
+// Verify is part of [status.Source].
+func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
+	return e.report.Verify(ctx)
+}
+
+// Usage returns a [status.Usage].
+func (e *Extension) Usage(ctx context.Context) (any, error) { return e.report.Usage(ctx) }
 
 // Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
 // remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.
