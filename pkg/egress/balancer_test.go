@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/metallb"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
 var egressIP = netip.MustParseAddr("203.0.113.10")
@@ -65,6 +66,13 @@ func TestExtension_TellsWhatIsNotKnownOfMetalLB(t *testing.T) {
 		time.Sleep(13 * time.Second)
 		if problems := e.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "rbac-metallb.yaml") {
 			t.Errorf("the status says %q", problems)
+		}
+		e.report.FaultsChanged()
+		if events := e.events.Standing(plan.Service{}); len(events) != 1 || events[0].About.Kind != "Node" || !strings.Contains(events[0].Note, "rbac-metallb.yaml") {
+			t.Errorf("Events %+v, want one about the Node", events)
+		}
+		if metric := clustertest.ValuesByReason(t, "egress_snat_steering_fault"); metric["load_balancer"] != 1 {
+			t.Errorf("the metric has %v", metric)
 		}
 	})
 }

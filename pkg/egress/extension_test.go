@@ -115,8 +115,7 @@ func TestExtension_EndpointsElsewhere(t *testing.T) {
 	}
 }
 
-// TestExtension_ProxierSyncedNeverBlocks: the proxier calls it with its lock held, which others wait for
-// with this one in their hands.
+// TestExtension_ProxierSyncedNeverBlocks, though nobody takes its notes: the proxier calls it with its lock held.
 func TestExtension_ProxierSyncedNeverBlocks(t *testing.T) {
 	e := New(t.Context(), nodeConfig)
 	returned := make(chan struct{})

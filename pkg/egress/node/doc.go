@@ -30,7 +30,7 @@
 //	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; steerer: Steerer.Sync;
 //	      (or 100 ms after the last one: egress-snat-min-sync-period)                  reconcile: Reconciler.Sync, run.writeChange; steering: Writer.Update
 //	10 P  each connection is nudged, so that N takes it up with its port               reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
-//	11 N  connections that no two ports tell apart are reset                           egress: clashes.Ender; conntrack: Table.EndClashes
+//	11 N  connections that no two ports tell apart are reset                           clashes: Ender.Expect; conntrack: Table.EndClashes
 //	12 C  the others are dead for it, and nobody answers, twice: it releases           pool: Member.look, Looked.apply; holders: Directory.Release
 //	13 C  packets leave from here no more: Left. The address is removed                poolnode: Part.moved; pool: Runner.release
 //	14 C  its pods' packets are dropped for 5 s. Then they leave from C (auto), or     holders: Directory.judge, Ways

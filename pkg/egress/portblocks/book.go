@@ -469,11 +469,11 @@ func (b *Book) isSpare(l *ledger, ports kernel.Ports, now time.Time) bool {
 }
 
 // Change says that a pod leaves from these egress IPs now. Where it has a block it gets the same of new ones, when this node has claimed
-// that. Of the others it keeps it until it ends: they may come back.
-func (b *Book) Change(id string, ips []netip.Addr, now time.Time) {
+// that. Of the others it keeps it until it ends: they may come back. It tells whether the pod has left from others before.
+func (b *Book) Change(id string, ips []netip.Addr, now time.Time) (changed bool) {
 	t := b.tenants[id]
 	if ips = sorted(ips); t == nil || slices.Equal(t.ips, ips) {
-		return
+		return false
 	}
 	before := t.ips
 	for ip := range t.asks {
@@ -485,7 +485,7 @@ func (b *Book) Change(id string, ips []netip.Addr, now time.Time) {
 	t.ips, b.changed = ips, true // what it has may be of use again, or not any more
 	b.use(t, now)
 	if isNone(t.ports) {
-		return
+		return true
 	}
 	for _, ip := range ips {
 		if l := b.ledger(ip); !slices.Contains(before, ip) && !t.has[ip] && (b.isSpare(l, t.ports, now) || b.isFree(l, t.ports)) {
@@ -493,6 +493,7 @@ func (b *Book) Change(id string, ips []netip.Addr, now time.Time) {
 		}
 	}
 	b.settle(now)
+	return true
 }
 
 // vacate takes a pod's block of an egress IP from it. It is quiet then.

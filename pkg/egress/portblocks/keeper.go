@@ -140,10 +140,13 @@ func (k *Keeper) Assign(ctx context.Context, id string, ips []netip.Addr, size i
 
 // Change says that a pod leaves from these egress IPs now.
 func (k *Keeper) Change(id string, ips []netip.Addr) {
-	k.do(func(b *Book, now time.Time) {
-		b.Change(id, ips, now)
-		b.Change(Second(id), ips, now)
-	})
+	k.mu.Lock()
+	now := k.clock()
+	first, second := k.book.Change(id, ips, now), k.book.Change(Second(id), ips, now)
+	k.mu.Unlock()
+	if first || second {
+		k.wake.Send()
+	}
 }
 
 // Release says that a pod has ended.

@@ -92,7 +92,8 @@ type Reporter struct {
 	announced bool
 }
 
-// New returns a Reporter that tells nothing before SetParts. Its metrics end with ctx, whose logger it uses.
+// New returns a Reporter, of which nothing may be asked before SetParts. FaultsChanged tells nothing until then. Its metrics end with ctx, whose
+// logger it uses.
 func New(ctx context.Context, config Config) *Reporter {
 	return &Reporter{ctx: ctx, logger: klog.FromContext(ctx), config: config}
 }

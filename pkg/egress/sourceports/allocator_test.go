@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,8 +41,9 @@ type portsTest struct {
 	ctx    context.Context
 	folder string
 	store  *attachments.Store
-	// changes is how often the attachments have changed.
+	// changes is how often the attachments have changed, syncs how often a sync was asked for.
 	changes uint64
+	syncs   atomic.Int32
 	told    []string
 	// written are the lines of a journal, unwritten is why it cannot be written. If there is a disk, each line waits for it.
 	mu        sync.Mutex
@@ -86,7 +88,7 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 	}
 	p.Allocator = New(cluster.New(config), Config{
 		BlockSize: size, LeaseNamespace: "origin-node", Attachments: func() Attachments { return followed{p} },
-		Changed: func() {}, FaultsChanged: func() {}, Explain: func(err error) error { return err },
+		Changed: func() { p.syncs.Add(1) }, FaultsChanged: func() {}, Explain: func(err error) error { return err },
 		TellPod:  func(_, name, _ string, reason plan.Reason, _ string) { tell(name + " " + string(reason)) },
 		TellNode: func(reason plan.Reason, _ string) { tell(string(reason)) },
 	})
@@ -558,9 +560,10 @@ func TestAllocator_BackAgain(t *testing.T) {
 		}
 		before := p.steering(false).Blocks
 		leaves("203.0.113.11")
+		syncs := p.syncs.Load()
 		leaves(egressIP.String())
-		if now := p.steering(false).Blocks; len(before) != 1 || !slices.Equal(now, before) {
-			t.Errorf("it has the blocks %v, want %v", now, before)
+		if now := p.steering(false).Blocks; len(before) != 1 || !slices.Equal(now, before) || p.syncs.Load() == syncs {
+			t.Errorf("it has the blocks %v, want %v; %d syncs were asked for", now, before, p.syncs.Load()-syncs)
 		}
 	})
 }

@@ -204,11 +204,11 @@ func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Re
 	changed := map[plan.Service]bool{}
 	for family, byService := range described {
 		for service, of := range byService {
-			if len(of.Refusals) > 0 || r.refusals[service] != nil {
-				r.refuse(service, family, of)
-				changed[service] = true
+			if len(of.Refusals) == 0 && r.refusals[service] == nil && r.troubles[service] == nil {
+				continue
 			}
-			if r.isAnother(service, of.uid) {
+			if another := r.meet(service, of.uid); another || len(of.Refusals) > 0 || r.refusals[service] != nil {
+				r.refuse(service, family, of)
 				changed[service] = true
 			}
 		}
@@ -218,6 +218,7 @@ func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Re
 	}
 	for service := range changed {
 		r.replace(service, r.warningsAbout(service))
+		r.part(service)
 	}
 	r.replace(plan.Service{}, r.warningsAboutNode())
 	r.wake.Send()
@@ -233,17 +234,13 @@ func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.troubles
-	r.troubles = troubles
-	another := map[plan.Service]bool{}
-	for service := range before {
-		another[service] = r.isAnother(service, cmp.Or(uids[service], r.uids[service]))
+	for service, uid := range uids {
+		r.meet(service, uid)
 	}
-	for service := range troubles {
-		another[service] = r.isAnother(service, uids[service]) || another[service]
-	}
+	r.troubles = maps.Clone(troubles)
 	for _, concerned := range []map[plan.Service][]Trouble{before, troubles} {
 		for service := range concerned {
-			if !another[service] && slices.Equal(before[service], troubles[service]) {
+			if slices.Equal(before[service], troubles[service]) {
 				continue
 			}
 			switch {
@@ -253,6 +250,7 @@ func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
 				r.replace(service, told(extension.NodeReference(service.Name), troubles[service]))
 			default:
 				r.replace(service, r.warningsAbout(service))
+				r.part(service)
 			}
 			r.wake.Send()
 		}
@@ -319,15 +317,26 @@ func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
 	return append(warnings, told(about, r.troubles[service])...)
 }
 
-// isAnother notes the UID of a Service of which something is to be told, and tells whether its object is another one than before.
-func (r *EventRecorder) isAnother(service plan.Service, uid types.UID) bool {
-	if r.refusals[service] == nil && r.troubles[service] == nil {
-		delete(r.uids, service)
+// meet notes the UID of a Service of which something may be told, and tells whether it was made anew: what was said of the object before is
+// forgotten then, and told again if it holds. A Service that is gone has no UID.
+func (r *EventRecorder) meet(service plan.Service, uid types.UID) (another bool) {
+	before := r.uids[service]
+	if uid == "" {
 		return false
 	}
-	before, known := r.uids[service]
-	r.uids[service] = uid
-	return known && before != uid
+	if r.uids[service] = uid; before == "" || before == uid {
+		return false
+	}
+	delete(r.refusals, service)
+	delete(r.troubles, service)
+	return true
+}
+
+// part forgets the UID of a Service of which nothing is told any more.
+func (r *EventRecorder) part(service plan.Service) {
+	if r.refusals[service] == nil && r.troubles[service] == nil {
+		delete(r.uids, service)
+	}
 }
 
 // told returns the warnings of troubles with an object.

@@ -224,11 +224,22 @@ func TestEventRecorder_MadeAnew(t *testing.T) {
 	about("made anew, told by the second family", "second")
 	again("third")
 	of(v1.IPv4Protocol, cluster.Refused{})
-	of(v1.IPv6Protocol, cluster.Refused{})
+	if standing := r.Standing(web); len(standing) > 0 {
+		t.Errorf("what was said of the one before is said of the new one: %v", standing)
+	}
+	r.SetTroubles(trouble)
 	about("made anew without a refusal", "third")
 	again("fourth")
 	r.SetTroubles(trouble)
 	about("made anew with the same trouble", "fourth")
+	of(v1.IPv4Protocol, refused)
+	told := dueAt(r, time.Now())
+	state.DeleteService(clustertest.NewService("web", nil))
+	of(v1.IPv4Protocol, cluster.Refused{})
+	about("gone, but for its trouble", "fourth")
+	if again := dueAt(r, time.Now()); len(told) != 2 || len(again) > 0 {
+		t.Errorf("told %v; when it has gone %v again", texts(told), texts(again))
+	}
 	r.SetTroubles(nil)
 	if len(r.Standing(web)) > 0 || len(r.uids) > 0 {
 		t.Errorf("at the end %v is told, and %v known", r.Standing(web), r.uids)
