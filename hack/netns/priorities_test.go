@@ -16,8 +16,8 @@ import (
 // lowestNAT and highestNAT are priorities of source NAT: the lowest that the kernel allows, and one behind everybody's.
 const lowestNAT, highestNAT = -199, 200
 
-// atOnce is how many chains that decide before egress SNAT come at a time. A look at many is long, and so is the rest after it.
-const atOnce = 20
+// atOnce is how many chains that decide before egress SNAT come at a time at most. A look at many is long, and so is the rest after it.
+const atOnce = 40
 
 // TestPriorities_IdentityIsRightOrTold: other software masquerades pods at every priority from -199 to 200, in tables of the families ip, ip6
 // and inet and by both iptables, and was there first or comes later. Bound pods leave from their egress IP, or the node names the chain
@@ -40,12 +40,14 @@ func TestPriorities_IdentityIsRightOrTold(t *testing.T) {
 			n.isFirst(true)
 			n.Eventually(soon, func() error { return n.tellsEarlier(nil) })
 			for _, families := range [][]string{one, other} {
-				for from := lowestNAT; from <= first; from += atOnce {
-					to := min(first, from+atOnce-1)
+				// Each time there are fewer than before, so that what was told of the ones before does not count for the next.
+				for from, count := lowestNAT, atOnce; from <= first; count-- {
+					to := min(first, from+count-1)
 					n.masqueradeAt("decides", from, to, families...)
 					slowest = max(slowest, n.toldSoon(earlierChains(from, to, families...)))
 					n.isFirst(false)
 					n.removeTables("decides", families...)
+					from = to + 1
 				}
 				n.toldSoon(nil)
 			}
