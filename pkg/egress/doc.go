@@ -35,7 +35,7 @@
 //	cluster.State ─► plan.Build ─► report.Reporter ─► status, for 'openshift egress'
 //
 // No part knows this package; what they have to tell or to ask, they are given as functions (wiring.go). An [Extension] wires them, starts
-// them (watch.go), and here is the way of a sync (family.go). What people see of all parts together is in package report. Packages clashes,
+// them (watch.go), and here is the way of a sync (syncs.go). What people see of all parts together is in package report. Packages clashes,
 // neighbours and usage each do one thing beside it: they end connections that have got the ports of others, look for rules of other
 // software, and count flows.
 //
@@ -55,8 +55,7 @@
 // being made. What follows is done without them.
 // Statements, this node's addresses, snapshots of the objects and lists of attachments have numbers, so that an older one never replaces a
 // newer one.
-// Two locks are held while others are taken: that of the sourceports.Allocator, under which it asks the cluster.State and the
-// portblocks.Keeper, and that of the file with the claiming namespaces of the attach.Attacher, under which it asks the cluster.State.
+// One lock is held while others are taken: under that of the sourceports.Allocator, the cluster.State and the portblocks.Keeper are asked.
 //
 // Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
 // sets an atomic and wakes the loop.

@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/neighbours"
-	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
 	"github.com/openshift/origin-node/pkg/egress/portguard"
 	"github.com/openshift/origin-node/pkg/egress/report"
@@ -25,48 +23,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/egress/usage"
 	"github.com/openshift/origin-node/pkg/extension"
-	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
-
-// PortSecurity is whether other pods are kept from using the addresses of bound pods.
-type PortSecurity struct {
-	Enabled bool
-	// Unavailable is why this kernel cannot; nil if it can.
-	Unavailable error
-}
-
-// Config is what an Extension has to know beside the objects.
-type Config struct {
-	// Config is what plans follow from.
-	cluster.Config
-	// Version is the program's; for people.
-	Version string
-	// Backend is how rules are written, Proxier how the proxier writes its own; iptables if
-	// empty.
-	Backend, Proxier reconcile.Backend
-	// Ways is how packets get to the nodes that hold their egress IPs.
-	Ways Ways
-	// Membership is how this node takes part in the pool.
-	Membership poolnode.Membership
-	// Attaching is how the CNI plugin is answered.
-	Attaching attach.Config
-	// PortBlocks is the number of ports in the blocks of source ports that pods get of their egress IPs; 0 for none.
-	PortBlocks int
-	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
-	PortSecurity PortSecurity
-	// Journal is where it is written down which pod has which source ports, if they get blocks.
-	Journal sourceports.Journal
-	// MinSyncPeriod is the least time between two syncs.
-	MinSyncPeriod time.Duration
-	// SyncPeriod is the time within which rules that somebody else has removed are back.
-	// Twice in it the kernel is looked at.
-	SyncPeriod time.Duration
-	// Published is what the node's Lease tells of this configuration, as [holders.ConfigurationAnnotation] has it.
-	Published string
-	// Audit: twice in a sync period the plan is also made of all objects at once, and a
-	// difference is logged. For debugging: it costs as much as the cluster is large.
-	Audit bool
-}
 
 // Extension keeps the egress rules of a node, beside the proxier of an [extension.Host].
 type Extension struct {
@@ -112,56 +69,6 @@ var (
 	_ extension.ServiceFollower = &Extension{}
 )
 
-// New returns an Extension that acts until ctx ends. Its rules stay then.
-func New(ctx context.Context, config Config) *Extension {
-	e := &Extension{
-		ctx:      ctx,
-		logger:   klog.LoggerWithName(klog.FromContext(ctx), "egress"),
-		config:   config,
-		state:    cluster.New(config.Config),
-		barrier:  extension.NewBarrier(kinds(config)...),
-		families: map[v1.IPFamily]*family{},
-		keys:     holders.NewKeyring(config.Ways.Keys),
-		explain:  func(err error) error { return err },
-	}
-	for _, name := range cluster.Families {
-		e.families[name] = newFamily(e, name)
-	}
-	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
-	e.report = report.New(klog.NewContext(ctx, e.logger), e.reportConfig())
-	register() // what is counted before counts for nothing
-	if !config.Steering.Off() {
-		e.sourcePorts = sourceports.New(e.state, e.sourcePortsConfig())
-	}
-	e.attacher = e.newAttacher()
-	e.ports = portguard.New(e.portGuardConfig())
-	if config.FollowsMetalLB() {
-		e.balancer = balancer.New(e.logger, e.balancerConfig())
-	}
-	if len(config.Pool.Networks) > 0 && !config.Steering.Off() {
-		e.pool = poolnode.New(klog.NewContext(ctx, e.logger), e.state, e.poolConfig())
-		e.pool.Keep() // also while the API server is waited for
-	}
-	e.clashes = clashes.New(e.clashesConfig())
-	e.neighbours = neighbours.New(e.logger, e.neighboursConfig())
-	e.usage = usage.New(e.usageConfig())
-	e.report.SetParts(e.parts())
-	registerMetrics(e)
-	return e
-}
-
-// kinds returns the kinds of objects that a plan needs.
-func kinds(config Config) []string {
-	kinds := slices.Clone(cluster.Kinds)
-	if !config.Steering.Off() {
-		kinds = append(kinds, cluster.LeasesKind)
-	}
-	if config.FollowsMetalLB() {
-		kinds = append(kinds, cluster.Balancers)
-	}
-	return kinds
-}
-
 // Attach is part of [extension.Extension].
 func (e *Extension) Attach(proxier extension.Proxier) {
 	e.proxier = proxier
@@ -172,30 +79,6 @@ func (e *Extension) Attach(proxier extension.Proxier) {
 func (e *Extension) ProxierSynced(name v1.IPFamily) {
 	e.families[name].reconciler.ProxierSynced()
 	e.families[name].loop.Wake()
-}
-
-// Run is part of [extension.Extension].
-func (e *Extension) Run(ctx context.Context) {
-	e.barrier.Await(ctx, e.config.SyncPeriod/2, func(missing string) {
-		e.logger.Error(nil, "Egress SNAT rules are not written because some objects are not known yet; the rules in the kernel stay as they are", "waitingFor", missing)
-	})
-	e.warnOfUnknownNode()
-	var running sync.WaitGroup
-	for _, f := range e.families {
-		running.Go(func() {
-			f.loop.Run(ctx, func(ctx context.Context, regular bool) (time.Time, bool) { return e.sync(ctx, f, regular) }, f.observeLatency)
-		})
-	}
-	running.Wait()
-}
-
-// warnOfUnknownNode says if no Node object has this node's name: EndpointSlices that name their pods'
-// node then place none here.
-func (e *Extension) warnOfUnknownNode() {
-	if names := e.state.NodeNames(); len(names) > 0 && !slices.Contains(names, e.config.NodeName) && e.config.Scope != placement.Cluster {
-		e.logger.Error(nil, "No Node object has the name of this node, so pods on it may leave without an egress IP; set nodeName in the node's configuration to the name of its Node",
-			"nodeName", e.config.NodeName)
-	}
 }
 
 // Wait returns when all that Watch has begun has ended.

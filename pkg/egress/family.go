@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -10,8 +9,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"github.com/openshift/origin-node/pkg/egress/cluster"
-	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portguard"
 	"github.com/openshift/origin-node/pkg/egress/tell"
@@ -40,50 +37,20 @@ type family struct {
 	warnedOfCIDR bool
 }
 
-func newFamily(e *Extension, name v1.IPFamily) *family {
-	logger := klog.LoggerWithValues(e.logger, "ipFamily", name)
+// newFamily returns one that has the proxier write its rules anew by repair.
+func newFamily(name v1.IPFamily, all klog.Logger, config Config, repair func()) *family {
+	logger := klog.LoggerWithValues(all, "ipFamily", name)
 	return &family{
 		name:     name,
 		logger:   logger,
 		refusals: tell.NewRefusalLog(logger, clock.RealClock{}), nodeFaults: tell.NewNodeFaultLog(logger, clock.RealClock{}),
-		loop: extension.NewLoop(e.config.MinSyncPeriod, e.config.SyncPeriod/2),
-		reconciler: reconcile.New(e.logger, reconcile.Config{
-			Family: kernel.Family(name), Backend: e.config.Backend, Proxier: e.config.Proxier, SyncPeriod: e.config.SyncPeriod,
-			Steering:      e.config.kernelSteering(),
-			RepairProxier: func() { e.proxier.Repair() },
+		loop: extension.NewLoop(config.MinSyncPeriod, config.SyncPeriod/2),
+		reconciler: reconcile.New(all, reconcile.Config{
+			Family: kernel.Family(name), Backend: config.Backend, Proxier: config.Proxier, SyncPeriod: config.SyncPeriod,
+			Steering:      config.kernelSteering(),
+			RepairProxier: repair,
 		}),
 	}
-}
-
-// sync makes a plan of an IP family, tells people of it, and writes it: see [extension.Sync].
-func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again time.Time, failed bool) {
-	if regular {
-		f.reconciler.RequestLook()
-	}
-	change := e.update(f, regular)
-	e.pool.Sync(f.name)
-	e.sourcePorts.Synced(f.name, regular)
-	ways, wake := e.steerer.Sync(f.name)
-	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
-	numbers := p.Numbers()
-	f.report(change, numbers, e.state.NodeFaults(f.name))
-	e.events.Update(map[v1.IPFamily]plan.Change{f.name: change})
-	f.planned.Store(true)
-	defer e.report.SyncEnded()
-	if !slices.Contains(e.proxier.Served(), f.name) {
-		return time.Time{}, false
-	}
-	began := time.Now()
-	inKernel := f.inKernel(change, ways)
-	f.guardSources(ctx, e.ports, inKernel)
-	result := f.reconciler.Sync(ctx, p, inKernel, e.state.Primary(e.config.NodeName, f.name))
-	if result.Err == nil && !result.Waiting {
-		f.unguardSources(ctx, e.ports)
-	}
-	e.steerer.Synced(f.name, e.proxier.Served())
-	f.wrote = result.Written
-	f.observe(result, numbers, time.Since(began))
-	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.NextChoice(f.name)), result.Err != nil || result.Waiting
 }
 
 // guardSources returns when the sources of added bindings are checked, or when that has failed.
@@ -106,19 +73,6 @@ func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Chang
 	result.Steering, result.SteeringChanged = ways, !ways.Equal(f.steering)
 	f.steering = ways
 	return result
-}
-
-// update brings the plan up to date and returns what that changed.
-func (e *Extension) update(f *family, regular bool) plan.Change {
-	e.state.SetHolders(f.name, e.steerer.Holders(f.name))
-	if !regular || !e.config.Audit {
-		return e.state.Update(f.name)
-	}
-	change, right := e.state.Audit(f.name)
-	if !right {
-		f.logger.Error(nil, "The plan that followed the changes is not the plan for the objects. This is a fault of the program: please report it, and restart the node")
-	}
-	return change
 }
 
 // report tells people what a change means, whether or not it can be written.

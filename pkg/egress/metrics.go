@@ -12,7 +12,6 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/poolnode"
-	"github.com/openshift/origin-node/pkg/egress/report"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/extension"
 )
@@ -46,16 +45,6 @@ var (
 
 // Metrics are the definitions of all metrics of egress SNAT.
 func Metrics() []extension.Metric { return tell.Metrics.Definitions() }
-
-// registerMetrics adds the metrics to the registry that the proxy's endpoint serves. There
-// is one Extension in a process; where tests make more, the last one counts.
-func registerMetrics(e *Extension) {
-	report.Collect(e.report)
-	syncPeriod.WithLabelValues().Set(e.config.SyncPeriod.Seconds())
-	for _, kind := range e.barrier.Missing() {
-		waitingForObjects.WithLabelValues(kind).Set(1)
-	}
-}
 
 var register = sync.OnceFunc(func() {
 	tell.Metrics.Register()

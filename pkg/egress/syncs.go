@@ -3,10 +3,85 @@ package egress
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
+
+// Run is part of [extension.Extension].
+func (e *Extension) Run(ctx context.Context) {
+	e.barrier.Await(ctx, e.config.SyncPeriod/2, func(missing string) {
+		e.logger.Error(nil, "Egress SNAT rules are not written because some objects are not known yet; the rules in the kernel stay as they are", "waitingFor", missing)
+	})
+	e.warnOfUnknownNode()
+	var running sync.WaitGroup
+	for _, f := range e.families {
+		running.Go(func() {
+			f.loop.Run(ctx, func(ctx context.Context, regular bool) (time.Time, bool) { return e.sync(ctx, f, regular) }, f.observeLatency)
+		})
+	}
+	running.Wait()
+}
+
+// warnOfUnknownNode says if no Node object has this node's name: EndpointSlices that name their pods'
+// node then place none here.
+func (e *Extension) warnOfUnknownNode() {
+	if names := e.state.NodeNames(); len(names) > 0 && !slices.Contains(names, e.config.NodeName) && e.config.Scope != placement.Cluster {
+		e.logger.Error(nil, "No Node object has the name of this node, so pods on it may leave without an egress IP; set nodeName in the node's configuration to the name of its Node",
+			"nodeName", e.config.NodeName)
+	}
+}
+
+// sync makes a plan of an IP family, tells people of it, and writes it: see [extension.Sync].
+func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again time.Time, failed bool) {
+	if regular {
+		f.reconciler.RequestLook()
+	}
+	change := e.update(f, regular)
+	e.pool.Sync(f.name)
+	e.sourcePorts.Synced(f.name, regular)
+	ways, wake := e.steerer.Sync(f.name)
+	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
+	numbers := p.Numbers()
+	f.report(change, numbers, e.state.NodeFaults(f.name))
+	e.events.Update(map[v1.IPFamily]plan.Change{f.name: change})
+	f.planned.Store(true)
+	defer e.report.SyncEnded()
+	if !slices.Contains(e.proxier.Served(), f.name) {
+		return time.Time{}, false
+	}
+	began := time.Now()
+	inKernel := f.inKernel(change, ways)
+	f.guardSources(ctx, e.ports, inKernel)
+	result := f.reconciler.Sync(ctx, p, inKernel, e.state.Primary(e.config.NodeName, f.name))
+	if result.Err == nil && !result.Waiting {
+		f.unguardSources(ctx, e.ports)
+	}
+	e.steerer.Synced(f.name, e.proxier.Served())
+	f.wrote = result.Written
+	f.observe(result, numbers, time.Since(began))
+	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.NextChoice(f.name)), result.Err != nil || result.Waiting
+}
+
+// update brings the plan up to date and returns what that changed.
+func (e *Extension) update(f *family, regular bool) plan.Change {
+	e.state.SetHolders(f.name, e.steerer.Holders(f.name))
+	if !regular || !e.config.Audit {
+		return e.state.Update(f.name)
+	}
+	change, right := e.state.Audit(f.name)
+	if !right {
+		f.logger.Error(nil, "The plan that followed the changes is not the plan for the objects. This is a fault of the program: please report it, and restart the node")
+	}
+	return change
+}
 
 // lastFailure returns why the last sync of an IP family failed, or nil.
 func (e *Extension) lastFailure() error {

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -21,10 +22,72 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/report"
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/steerer"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/egress/usage"
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
+
+// New returns an Extension that acts until ctx ends. Its rules stay then.
+func New(ctx context.Context, config Config) *Extension {
+	e := &Extension{
+		ctx:      ctx,
+		logger:   klog.LoggerWithName(klog.FromContext(ctx), "egress"),
+		config:   config,
+		state:    cluster.New(config.Config),
+		barrier:  extension.NewBarrier(kinds(config)...),
+		families: map[v1.IPFamily]*family{},
+		keys:     holders.NewKeyring(config.Ways.Keys),
+		explain:  func(err error) error { return err },
+	}
+	for _, name := range cluster.Families {
+		e.families[name] = newFamily(name, e.logger, config, func() { e.proxier.Repair() })
+	}
+	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
+	e.report = report.New(klog.NewContext(ctx, e.logger), e.reportConfig())
+	register() // what is counted before counts for nothing
+	if !config.Steering.Off() {
+		e.sourcePorts = sourceports.New(e.state, e.sourcePortsConfig())
+	}
+	e.attacher = e.newAttacher()
+	e.ports = portguard.New(e.portGuardConfig())
+	if config.FollowsMetalLB() {
+		e.balancer = balancer.New(e.logger, e.balancerConfig())
+	}
+	if len(config.Pool.Networks) > 0 && !config.Steering.Off() {
+		e.pool = poolnode.New(klog.NewContext(ctx, e.logger), e.state, e.poolConfig())
+		e.pool.Keep() // also while the API server is waited for
+	}
+	e.clashes = clashes.New(e.clashesConfig())
+	e.neighbours = neighbours.New(e.logger, e.neighboursConfig())
+	e.usage = usage.New(e.usageConfig())
+	e.report.SetParts(e.parts())
+	registerMetrics(e)
+	return e
+}
+
+// kinds returns the kinds of objects that a plan needs.
+func kinds(config Config) []string {
+	kinds := slices.Clone(cluster.Kinds)
+	if !config.Steering.Off() {
+		kinds = append(kinds, cluster.LeasesKind)
+	}
+	if config.FollowsMetalLB() {
+		kinds = append(kinds, cluster.Balancers)
+	}
+	return kinds
+}
+
+// registerMetrics adds the metrics to the registry that the proxy's endpoint serves. There
+// is one Extension in a process; where tests make more, the last one counts.
+func registerMetrics(e *Extension) {
+	report.Collect(e.report)
+	syncPeriod.WithLabelValues().Set(e.config.SyncPeriod.Seconds())
+	for _, kind := range e.barrier.Missing() {
+		waitingForObjects.WithLabelValues(kind).Set(1)
+	}
+}
 
 // What each part is given to know, to ask and to tell. Watch sets the Steerer, and how errors are explained, after New
 // has made the other parts: those are asked for when they are needed.

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -54,23 +52,19 @@ type Attacher struct {
 	state *cluster.State
 	store *attachments.Store
 	pods  Pods
-	// released is the folder in which the plugin leaves notes, claims the file that it reads.
-	released, claims string
+	// released is the folder in which the plugin leaves notes.
+	released string
+	claims   *claimsFile
 	// exists tells whether there is a network namespace, as far as this process sees.
 	exists func(netns string) bool
 	// leading returns those of interfaces that lead to a pod, each to one.
 	leading func(interfaces []string) []string
 	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
 	claimed wake.Signal
-
-	claiming sync.Mutex // protects the file, and what follows
-	// written are the namespaces in the file; nil before it was written.
-	written map[string]bool
 }
 
 // load tells the state of all attachments that an earlier process knew. Call it before the first plan.
 func (a *Attacher) load() error {
-	a.written, _ = attachments.ReadClaims(a.claims) // if it cannot be read, it is written anew
 	err := a.takeLeft(time.Now())
 	a.follow()
 	return err
@@ -157,7 +151,7 @@ func (a *Attacher) Attach(ctx context.Context, attachment attachments.Attachment
 		return cni.Decision{}, &cni.Failure{Reason: cni.PodUnknown, Message: fmt.Sprintf(
 			"the labels of the pod %s are not known, and Services of its namespace may claim it: %v", attachment.Pod, unknown)}
 	case claimed:
-		if err := a.addClaims(); err != nil && !a.toldOf(namespace) {
+		if err := a.addClaims(); err != nil && !a.claims.has(namespace) {
 			return cni.Decision{}, &cni.Failure{Reason: cni.NotNoted, Message: err.Error()}
 		}
 	}
@@ -331,13 +325,7 @@ func (a *Attacher) addClaims() error {
 	if a.waits() != nil {
 		return nil
 	}
-	a.claiming.Lock()
-	defer a.claiming.Unlock()
-	namespaces := a.state.ClaimingNamespaces()
-	if a.written != nil && !slices.ContainsFunc(namespaces, func(namespace string) bool { return !a.written[namespace] }) {
-		return nil
-	}
-	return a.writeClaims(slices.AppendSeq(namespaces, maps.Keys(a.written)))
+	return a.claims.add(a.state.ClaimingNamespaces())
 }
 
 // ClaimsMayDiffer has claims noted at once: this process may end at any moment, and pods that start then must find theirs.
@@ -350,41 +338,15 @@ func (a *Attacher) ClaimsMayDiffer() {
 
 // dropClaims removes namespaces without claims from the file when nothing in the kernel is for them any more.
 func (a *Attacher) dropClaims(ctx context.Context) error {
+	noted, addition := a.claims.size()
 	before := a.state.ClaimingNamespaces()
-	if a.waits() != nil || len(before) >= a.told() {
+	if a.waits() != nil || len(before) >= noted {
 		return nil
 	}
 	if err := a.awaitKernel(ctx, false); err != nil {
 		return err
 	}
-	a.claiming.Lock()
-	defer a.claiming.Unlock()
-	return a.writeClaims(append(before, a.state.ClaimingNamespaces()...))
-}
-
-// told returns how many namespaces are in the file.
-func (a *Attacher) told() int {
-	a.claiming.Lock()
-	defer a.claiming.Unlock()
-	return len(a.written)
-}
-
-// toldOf tells whether a namespace is in the file.
-func (a *Attacher) toldOf(namespace string) bool {
-	a.claiming.Lock()
-	defer a.claiming.Unlock()
-	return a.written[namespace]
-}
-
-func (a *Attacher) writeClaims(namespaces []string) error {
-	if err := attachments.WriteClaims(a.claims, namespaces); err != nil {
-		return err
-	}
-	a.written = map[string]bool{}
-	for _, namespace := range namespaces {
-		a.written[namespace] = true
-	}
-	return nil
+	return a.claims.keep(append(before, a.state.ClaimingNamespaces()...), addition)
 }
 
 // Behind returns what the CNI plugin has told of who is behind which interface.

@@ -59,7 +59,7 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		ctx:     t.Context(),
 		leading: func(interfaces []string) []string { return interfaces },
 		state:   cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("fd00:10::/32")}}), store: store, pods: pods,
-		released: filepath.Join(folder, "released"), claims: filepath.Join(folder, "claims"),
+		released: filepath.Join(folder, "released"), claims: openClaims(filepath.Join(folder, "claims")),
 		exists: func(netns string) bool { return netns != "" && !a.gone },
 		node: Node{
 			Missing:  func() []string { return nil },
@@ -167,9 +167,9 @@ func TestAttacher_Decides(t *testing.T) {
 			a.withoutService()
 		}, attached("c3", "u3"), cni.Unbound, ""},
 		{"objects are missing", func(a *attacherTest) { a.node.Missing = func() []string { return []string{cluster.Services} } }, attached("c1", "u1"), "", cni.WaitingFor},
-		{"the file of claims cannot be written", func(a *attacherTest) { a.claims = "/proc/none/claims" }, attached("c1", "u1"), "", cni.NotNoted},
+		{"the file of claims cannot be written", func(a *attacherTest) { a.claims.path = "/proc/none/claims" }, attached("c1", "u1"), "", cni.NotNoted},
 		{"nor for another namespace", func(a *attacherTest) {
-			a.claims = "/proc/none/claims"
+			a.claims.path = "/proc/none/claims"
 			a.withoutService()
 		}, attached("c1", "u1"), cni.Unbound, ""},
 		{"nothing can be written", func(a *attacherTest) { a.broken = errors.New("nft said no") }, attached("c1", "u1"), "", cni.NotWritten},
@@ -379,11 +379,11 @@ func TestAttacher_NoDiskSpace(t *testing.T) {
 // TestAttacher_WritesClaims when all objects are known; until then those of the process before hold.
 func TestAttacher_WritesClaims(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
-	a.must(attachments.WriteClaims(a.claims, []string{"bank"}))
+	a.must(attachments.WriteClaims(a.claims.path, []string{"bank"}))
 	claims := func(want ...string) {
 		t.Helper()
 		a.must(a.Sweep(t.Context(), time.Now()))
-		got, err := attachments.ReadClaims(a.claims)
+		got, err := attachments.ReadClaims(a.claims.path)
 		if err != nil || len(got) != len(want) || len(want) > 0 && !got[want[0]] {
 			t.Errorf("claims %v, err %v; expected %v", got, err, want)
 		}
@@ -398,7 +398,7 @@ func TestAttacher_WritesClaims(t *testing.T) {
 	if err := a.Sweep(t.Context(), time.Now()); err == nil {
 		t.Error("no error")
 	}
-	if got, err := attachments.ReadClaims(a.claims); err != nil || !got["shop"] {
+	if got, err := attachments.ReadClaims(a.claims.path); err != nil || !got["shop"] {
 		t.Errorf("claims %v, err %v, although the kernel may hold bindings of shop", got, err)
 	}
 	a.broken = nil

@@ -94,7 +94,7 @@ func New(ctx context.Context, config Config, state *cluster.State, node Node) *A
 	}
 	a := &Attacher{
 		ctx: ctx, logger: logger, config: config, state: state, node: node,
-		store: store, released: attachments.Released(socket), claims: attachments.Claims(socket),
+		store: store, released: attachments.Released(socket), claims: openClaims(attachments.Claims(socket)),
 		claimed: wake.New(), leading: portsecurity.LeadToPods,
 		exists: func(netns string) bool {
 			_, err := os.Lstat(netns)

@@ -80,7 +80,7 @@ func TestNoteClaims_AtOnce(t *testing.T) {
 		a.Attacher.state.SetService(clustertest.NewService("web", func(s *v1.Service) { s.Namespace = namespace }))
 		a.ClaimsMayDiffer()
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-			claims, err := attachments.ReadClaims(a.claims)
+			claims, err := attachments.ReadClaims(a.claims.path)
 			if claims[namespace] {
 				break
 			}
