@@ -141,3 +141,27 @@ func (s *State) Claims(family v1.IPFamily) map[plan.Service][]plan.Address {
 	}
 	return claims
 }
+
+// PortBlock returns the number of source ports in a block of a Service's pods, if its annotation says it.
+func (s *State) PortBlock(service plan.Service) (size int, given bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	block := s.services[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}].block
+	return block.size, block.given
+}
+
+// WrongPortBlocks returns what is wrong with the PortBlockAnnotation of Services that claim egress IPs.
+func (s *State) WrongPortBlocks() map[plan.Service]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var wrong map[plan.Service]string
+	for name, svc := range s.services {
+		if svc.block.wrong != "" && svc.claims(netip.Addr.IsValid) {
+			if wrong == nil {
+				wrong = map[plan.Service]string{}
+			}
+			wrong[PlanName(name)] = svc.block.wrong
+		}
+	}
+	return wrong
+}
