@@ -90,7 +90,9 @@ type Announcer struct {
 	self          netip.Addr
 	others        map[string]netip.Addr
 	nodesRevision uint64
-	counts        map[string]uint64
+	// asked are the nodes that Ask was called for since the last step.
+	asked  []string
+	counts map[string]uint64
 }
 
 // voice is what this node says about a topic.
@@ -162,6 +164,12 @@ func (a *Announcer) SetNodes(revision uint64, self netip.Addr, others map[string
 	})
 }
 
+// Ask asks a node what it says, which may have changed while it could not be heard. Without this, its next heartbeat tells. It does not
+// wait.
+func (a *Announcer) Ask(node string) {
+	a.change(func() { a.asked = append(a.asked, node) })
+}
+
 func (a *Announcer) change(set func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -224,9 +232,10 @@ func (a *Announcer) dueAt() (at time.Time) {
 // step does what is due, and returns when there is something to do again; zero for never.
 func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	a.mu.Lock()
-	said, held, revision, self, others := a.said, a.blocks, a.revision, a.self, a.others
+	said, held, revision, self, others, asked := a.said, a.blocks, a.revision, a.self, a.others, a.asked
+	a.asked = nil
 	a.mu.Unlock()
-	strangers := a.exchange.setPeers(others)
+	strangers := append(a.exchange.setPeers(others), a.exchange.only(asked)...)
 	a.voices[ofBlocks].setPeers(others) // the same ones
 	if a.socket == nil || a.opened != self {
 		if !self.IsValid() {

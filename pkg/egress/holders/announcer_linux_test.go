@@ -205,6 +205,27 @@ func TestAnnouncer_Loss(t *testing.T) {
 	})
 }
 
+// TestAnnouncer_Ask: a node that could not hear another one knows what that says at once when it asks, and not by the next heartbeat.
+func TestAnnouncer_Ask(t *testing.T) {
+	announce(t, func(s *speakers) {
+		before, after := statementOf(1, ips[0]), statementOf(2)
+		s.nodes["node-a"].SetAnnounced(before)
+		s.knows("both hear", "node-a", before)
+		s.run(me, fmt.Sprintf("nft add table inet deaf; nft add chain inet deaf input '{ type filter hook input priority 0; }'; nft add rule inet deaf input udp dport %d drop", announcePort))
+		s.nodes["node-a"].SetAnnounced(after)
+		s.knows("one is deaf", "node-a", after, "node-c")
+		time.Sleep(repeats[len(repeats)-1] + 100*time.Millisecond) // it is not repeated any more
+		s.run(me, "nft delete table inet deaf")
+		began := time.Now()
+		s.nodes[me].Ask("node-a")
+		s.nodes[me].Ask("a node that is not there")
+		s.knows("asked", "node-a", after, me)
+		if took := time.Since(began); took > renewal/2 {
+			t.Errorf("known after %v, as by a heartbeat", took)
+		}
+	})
+}
+
 func TestAnnouncer_Keys(t *testing.T) {
 	announce(t, func(s *speakers) {
 		other := Keys{[]byte("a key that nobody else has")}

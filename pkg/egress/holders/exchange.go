@@ -281,3 +281,8 @@ func (p *peer) announced(name string) *Announced {
 
 // names returns the names of all other nodes, sorted.
 func (x *exchange) names() []string { return slices.Sorted(maps.Keys(x.peers)) }
+
+// only returns those of these names that are other nodes'.
+func (x *exchange) only(names []string) []string {
+	return slices.DeleteFunc(names, func(name string) bool { return x.peers[name] == nil })
+}

@@ -636,6 +636,9 @@ func (s *simulation) detect(n, o *simulatedNode) {
 func (s *simulation) find(n, o *simulatedNode, alive bool) {
 	n.seen[o.index], n.exchanged[o.index] = alive, false
 	s.tell(n, pool.Alive{Name: o.name, Now: alive})
+	if alive {
+		s.question(n, o)
+	}
 	s.join(n)
 }
 
@@ -741,8 +744,8 @@ func (s *simulation) powerOn(n *simulatedNode) {
 
 func (s *simulation) setLink(n *simulatedNode, up bool) {
 	n.down = !up
-	if s.leases != nil && up {
-		s.after(s.between(10*time.Millisecond, 60*time.Millisecond), func() { s.hearAll(n) })
+	if s.leases != nil && up { // its connections to the API server wait before they try again
+		s.after(s.between(10*time.Millisecond, 10*time.Second), func() { s.hearAll(n) })
 	}
 	s.after(time.Millisecond, func() { s.tell(n, pool.Networks{Networks: s.networks(n)}) })
 }

@@ -107,6 +107,18 @@ func (s *simulation) announce(n *simulatedNode, statement holders.Statement) {
 	}
 }
 
+// question has a node ask another one directly what it has.
+func (s *simulation) question(n, o *simulatedNode) {
+	if s.leases == nil || s.lost() || s.lost() {
+		return
+	}
+	s.after(s.between(2*time.Millisecond, 6*time.Millisecond), func() {
+		if o.said.Revision > 0 && s.speaks(n, o) && s.now >= o.paused {
+			s.tell(n, holders.Announced{Node: o.name, Statement: o.said, Source: holders.Announcement})
+		}
+	})
+}
+
 // write writes a Lease, as soon as the API server is there. It is reached from all sides of a partition.
 func (s *simulation) write(n *simulatedNode, run uint64, statement holders.Statement) {
 	switch {
@@ -258,19 +270,29 @@ func (s *simulation) checkSending() {
 	s.sending = sending
 }
 
+// ledFrom fails unless the ways of a node lead to the ones that have the addresses.
+func (s *simulation) ledFrom(n *simulatedNode) {
+	s.Helper()
+	ways := n.Ways(s.wanted, holders.Auto, s.clock(n))
+	for _, ip := range s.wanted {
+		holder := s.named(s.holderOf(ip))
+		want := kernel.Way{Kind: kernel.ToNode, Node: holder.address()}
+		if n == holder {
+			want = kernel.Way{}
+		}
+		if way := ways[ip]; way != want {
+			s.Errorf("%v: %s, which %s has, leads from %s to %+v, want %+v; it knows %+v", s.now, ip, holder.name, n.name, way, want, n.Holder(ip, s.clock(n)))
+		}
+	}
+}
+
 // led fails unless the ways of all nodes lead to the one that has an address, and its Lease alone says so.
 func (s *simulation) led() {
 	s.Helper()
-	for _, ip := range s.wanted {
-		holder := s.named(s.holderOf(ip))
-		for _, n := range s.nodes {
-			want, way := kernel.Way{Kind: kernel.ToNode, Node: holder.address()}, n.Ways(s.wanted, holders.Auto, s.clock(n))[ip]
-			if n == holder {
-				want = kernel.Way{}
-			}
-			if way != want {
-				s.Errorf("%v: %s, which %s has, leads from %s to %+v, want %+v; it knows %+v", s.now, ip, holder.name, n.name, way, want, n.Holder(ip, s.clock(n)))
-			}
+	for _, n := range s.nodes {
+		s.ledFrom(n)
+		for _, ip := range s.wanted {
+			holder := s.named(s.holderOf(ip))
 			own, _ := n.Holds(ip)
 			if epoch := s.leases[n.index].Addresses[ip]; epoch != own || (epoch > 0) != (n == holder) {
 				s.Errorf("%v: the Lease of %s says that it has %s with epoch %d, want %d", s.now, n.name, ip, epoch, own)
@@ -291,6 +313,23 @@ func numberOf(t *testing.T, variable string, otherwise uint64) uint64 {
 		t.Fatalf("%s: %v", variable, err)
 	}
 	return n
+}
+
+// TestNode_HearsWhenItReturns: a node that was cut off sends its pods' packets to the new holder as soon as the pool has it back, whatever
+// becomes of its connections to the API server.
+func TestNode_HearsWhenItReturns(t *testing.T) {
+	for seed := range uint64(20) {
+		s := newSimulation(t, seed, 3, 6)
+		s.withLeases()
+		s.run(5 * time.Second)
+		cut := s.named(s.holderOf(s.wanted[0]))
+		s.setLink(cut, false)
+		s.run(20 * time.Second)
+		s.leave(time.Minute)
+		s.setLink(cut, true)
+		s.run(time.Second)
+		s.ledFrom(cut)
+	}
 }
 
 // TestNode_RandomHistories: whatever happens to nodes, their network and the API server, an address is taken with an epoch higher than any

@@ -37,9 +37,13 @@ func (p memberInBook) Next(event pool.Event, now time.Time) []pool.Action {
 		p.tell(said)
 		p.config.Changed()
 	}
-	switch event.(type) {
+	switch event := event.(type) {
 	case pool.Wanted, pool.Pool:
 		go p.PlanAgain() // other addresses may come; what is decided does not wait for that
+	case pool.Alive:
+		if event.Now && p.announcer != nil {
+			p.announcer.Ask(event.Name) // addresses may have moved while one of the two was cut off
+		}
 	}
 	return actions
 }
