@@ -22,11 +22,14 @@ type fakeKernel struct {
 	// age is how old what it has is when it has been read. changed is called before an address is put, if there is one.
 	age     time.Duration
 	changed func()
+	// reads counts how often it was read.
+	reads int
 }
 
 var errFake = errors.New("the kernel does not do it")
 
 func (k *fakeKernel) read() (*links, error) {
+	k.reads++
 	if k.unread {
 		return nil, errFake
 	}
@@ -208,6 +211,20 @@ func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
 	r.doNow(Announce{[]netip.Addr{ip1}})
 	if len(r.repeats) != len(repeats) {
 		t.Errorf("it is announced %d times again, want %d", len(r.repeats), len(repeats))
+	}
+}
+
+// TestRunner_AnnouncesNothingThatItHasNotAskedFor: another node may have taken over what an earlier process has left here.
+func TestRunner_AnnouncesNothingThatItHasNotAskedFor(t *testing.T) {
+	r, k := newFakeRunner()
+	k.held[ip1] = 1
+	r.member.Next(Found{[]netip.Addr{ip1}}, time.Now())
+	if r.announceAgain(klog.Background()); k.reads > 0 {
+		t.Error("it is announced at once")
+	}
+	r.announce = time.Now()
+	if r.announceAgain(klog.Background()); k.reads == 0 {
+		t.Error("it is never announced again")
 	}
 }
 

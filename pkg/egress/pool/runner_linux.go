@@ -176,6 +176,7 @@ func NewRunner(c Config, member Decider) *Runner {
 		wake:   c.Wake, readdressed: wake.New(),
 		member: member,
 		last:   map[netip.Addr]Move{}, removing: map[netip.Addr]bool{},
+		announce: time.Now().Add(announceAgain), // what is found is announced when nobody has answered for it
 	}
 }
 
@@ -283,8 +284,8 @@ func (r *Runner) Status() Status {
 func (r *Runner) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	defer r.running.Wait()
-	r.findAddresses(ctx)
-	r.running.Go(func() { r.watchKernel(ctx) })
+	found := r.findAddresses(ctx)
+	r.running.Go(func() { r.watchKernel(ctx, found) })
 	r.running.Go(func() { r.speak(ctx) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -354,15 +355,15 @@ func (r *Runner) pause() time.Duration {
 	return max(time.Until(at), 0)
 }
 
-// findAddresses tells the member what the kernel has, once it can be read.
-func (r *Runner) findAddresses(ctx context.Context) {
+// findAddresses tells the member what the kernel has, once it can be read, and returns that.
+func (r *Runner) findAddresses(ctx context.Context) (found map[netip.Addr]int) {
 	var failed failure.Streak
 	for ctx.Err() == nil {
 		l, err := r.kernel.read()
 		if err == nil {
 			r.Tell(Networks{l.networks()})
 			r.Tell(Found{sorted(l.ours)})
-			return
+			return l.ours
 		}
 		if failed.Turns(err) {
 			klog.FromContext(ctx).Error(err, "Cannot read this node's interfaces, so it takes no egress IPs; will retry, further failures are not logged")
@@ -370,11 +371,11 @@ func (r *Runner) findAddresses(ctx context.Context) {
 		r.done() // it waits, and does not hang
 		sleep(ctx, openAgain)
 	}
+	return nil
 }
 
-// watchKernel tells the member of this node's subnets, and of addresses that are gone.
-func (r *Runner) watchKernel(ctx context.Context) {
-	var before map[netip.Addr]int
+// watchKernel tells the member of this node's subnets, and which addresses are gone of those that it had before.
+func (r *Runner) watchKernel(ctx context.Context, before map[netip.Addr]int) {
 	changed := func() {
 		l, err := r.kernel.read()
 		if err != nil {
