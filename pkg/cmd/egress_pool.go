@@ -102,7 +102,7 @@ func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Dura
 		if err != nil {
 			return err
 		}
-		if drained(own) {
+		if gaveAllAway(own) {
 			_, err := fmt.Fprintf(c.OutOrStdout(), "this node has no egress IPs of the pool any more; it had %d\n", len(first.Held))
 			return err
 		}
@@ -120,10 +120,10 @@ func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Dura
 	}
 }
 
-// drained tells whether a node has given all addresses away, and takes none. One that leaves the pool does not say that
+// gaveAllAway tells whether a node has given all addresses away, and takes none. One that leaves the pool does not say that
 // it is drained.
-func drained(m status.PoolMember) bool {
-	return (m.State == "draining" || m.State == "leaving") && len(m.Held) == 0
+func gaveAllAway(m status.PoolMember) bool {
+	return (m.State == status.Draining || m.State == status.Leaving) && len(m.Held) == 0
 }
 
 func joinAddresses(addresses []netip.Addr) string {

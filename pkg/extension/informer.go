@@ -50,6 +50,13 @@ func StripNode(object any, labels []string) any {
 	return stripped
 }
 
+// IsReady tells whether a Node has the condition Ready.
+func IsReady(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+	})
+}
+
 // Explain has an informer that does not run yet log the errors of its watch as explain returns them, with what an
 // operator needs to act on them.
 func Explain(informer cache.SharedIndexInformer, explain func(error) error) {

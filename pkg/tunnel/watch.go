@@ -65,9 +65,7 @@ func (c Config) nodeOf(node *v1.Node) plan.Node {
 		value, has := node.Labels[l.Key]
 		return has && value == l.Value
 	})
-	n.Ready = slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
-		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
-	})
+	n.Ready = extension.IsReady(node)
 	for _, a := range node.Status.Addresses {
 		if addr, err := netip.ParseAddr(a.Address); err == nil && (a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP) && usable(addr) {
 			n.Addresses = append(n.Addresses, addr)

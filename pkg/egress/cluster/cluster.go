@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // SetNode takes the newest version of a Node and tells whether plans may change.
@@ -225,7 +226,7 @@ func (s *State) Inside(networks []netip.Prefix) (overlaps []string) {
 
 // NodeSeen returns what a Node says that SetNode has taken, with the address of this IP family that counts.
 func (s *State) NodeSeen(node *v1.Node, outer v1.IPFamily) holders.NodeSeen {
-	return holders.NodeSeen{Name: node.Name, Ready: IsReady(node), InternalIPs: valid(s.addressOf(node.Name, outer))}
+	return holders.NodeSeen{Name: node.Name, Ready: extension.IsReady(node), InternalIPs: valid(s.addressOf(node.Name, outer))}
 }
 
 // valid returns a list of an address; an empty one if it is invalid.
@@ -234,13 +235,6 @@ func valid(ip netip.Addr) []netip.Addr {
 		return nil
 	}
 	return []netip.Addr{ip}
-}
-
-// IsReady tells whether a Node has the condition Ready.
-func IsReady(node *v1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
-		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
-	})
 }
 
 // OuterOf returns the IP family of a node's first address; IPv4 if there is no such node.

@@ -16,6 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -139,13 +140,13 @@ func PoolFromAPI(config egress.Config, objects cluster.Objects, snapshot status.
 		if i >= 0 {
 			m.Held, fresh = assignedTo(pool, objects.Leases[i]), isFresh(objects.Leases[i], snapshot.Time)
 		}
-		m.State = memberState(pool.Selects(node.Labels), fresh, cluster.IsReady(node), len(m.Held) > 0)
+		m.State = memberState(pool.Selects(node.Labels), fresh, extension.IsReady(node), len(m.Held) > 0)
 		if m.State == "" {
 			continue
 		}
 		result.Members = append(result.Members, m)
 		for _, ip := range m.Held {
-			held[ip] = held[ip] || m.State != dead
+			held[ip] = held[ip] || m.State != status.Dead
 		}
 	}
 	slices.SortFunc(result.Members, func(a, b status.PoolMember) int { return cmp.Compare(a.Name, b.Name) })
@@ -159,8 +160,6 @@ func PoolFromAPI(config egress.Config, objects cluster.Objects, snapshot status.
 	return result, nil
 }
 
-const dead = "dead"
-
 // memberState returns the state of a node as [status.PoolMember] has it; empty if it has no part in the pool. Only a node
 // that has addresses renews its Lease.
 func memberState(selected, fresh, ready, has bool) string {
@@ -168,13 +167,13 @@ func memberState(selected, fresh, ready, has bool) string {
 	case !selected && !has:
 		return ""
 	case has && !fresh, !has && !ready:
-		return dead
+		return status.Dead
 	case !selected:
-		return "leaving"
+		return status.Leaving
 	case fresh:
-		return "live"
+		return status.Live
 	}
-	return "unknown"
+	return status.Unknown
 }
 
 // assignedTo returns the pool's addresses that a Lease announces, sorted.

@@ -16,6 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -23,15 +24,15 @@ import (
 func TestMemberState_FollowsLeaseAndNode(t *testing.T) {
 	type member struct{ selected, fresh, ready, has bool }
 	for m, want := range map[member]string{
-		{selected: true, fresh: true, ready: true, has: true}: "live",
-		{selected: true, fresh: true, has: true}:              "live",
-		{selected: true, ready: true, has: true}:              dead,
-		{selected: true, has: true}:                           dead,
-		{selected: true, fresh: true, ready: true}:            "live",
-		{selected: true, ready: true}:                         "unknown",
-		{selected: true}:                                      dead,
-		{fresh: true, ready: true, has: true}:                 "leaving",
-		{ready: true, has: true}:                              dead,
+		{selected: true, fresh: true, ready: true, has: true}: status.Live,
+		{selected: true, fresh: true, has: true}:              status.Live,
+		{selected: true, ready: true, has: true}:              status.Dead,
+		{selected: true, has: true}:                           status.Dead,
+		{selected: true, fresh: true, ready: true}:            status.Live,
+		{selected: true, ready: true}:                         status.Unknown,
+		{selected: true}:                                      status.Dead,
+		{fresh: true, ready: true, has: true}:                 status.Leaving,
+		{ready: true, has: true}:                              status.Dead,
 		{fresh: true, ready: true}:                            "",
 		{}:                                                    "",
 	} {

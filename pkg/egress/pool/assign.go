@@ -25,8 +25,8 @@ const (
 	Inactive  Objection = "it did not take the address in time"
 )
 
-// drained tells whether a member with this objection could hold the address, but is not to.
-func (o Objection) drained() bool { return o == Draining || o == NotInPool }
+// couldHold tells whether a member with this objection could hold the address, but is not to.
+func (o Objection) couldHold() bool { return o == Draining || o == NotInPool }
 
 // Objections are those of the nodes of a pool, by name; empty for a node that has none.
 type Objections map[string]Objection

@@ -71,7 +71,7 @@ func (m *Member) isVacant(ip netip.Addr, now time.Time) (from string, why Reason
 			return "", ""
 		case why == NotInPool && !m.peers[holder].member && m.pool[last()]:
 			return last(), Dead // nobody has given it the address; the member that had it answers if it still has it
-		case why.drained():
+		case why.couldHold():
 			return holder, Drained
 		default:
 			return holder, Detached
@@ -123,7 +123,9 @@ func (m *Member) objection(name string, ip netip.Addr) Objection {
 
 // objects says why this member cannot hold an address.
 func (m *Member) objects(ip netip.Addr) Objection {
-	if why := (State{Draining: m.draining, Networks: m.networks, Failed: sorted(m.failed)}).objects(ip); why != "" {
+	s := m.itself()
+	s.Failed = sorted(m.failed)
+	if why := s.objects(ip); why != "" {
 		return why
 	}
 	if !m.holds(ip) && m.claims[ip] == nil && m.book.Load()+len(m.claims) >= mostAddresses {

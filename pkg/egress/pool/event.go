@@ -195,7 +195,8 @@ func Reasons() iter.Seq[Reason] { return maps.Keys(reasons) }
 // Because is what people are told after "because".
 func (r Reason) Because() string { return reasons[r].because }
 
-// GivenAway tells whether a live node gives the address away, so that nobody asks whether a host has it: that node would answer.
+// GivenAway tells whether a live node gives the address away. Then nobody asks whether a host has it: an answer of that node would say
+// nothing.
 func (r Reason) GivenAway() bool { return reasons[r].givenAway }
 
 // Served tells whether that node could have kept it, and serves it until another one has it.

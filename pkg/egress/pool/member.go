@@ -13,7 +13,7 @@ const (
 	// patience is how long a member that has just started waits for the others: what they have is not
 	// free, and what nobody has is spread over all.
 	patience = 3 * time.Second
-	// courtesy is how long a claim to an address that is given away may be contested by others. Its holder serves it meanwhile.
+	// courtesy is how long a claim to an address that is given away may be contested by others. Meanwhile its holder serves it, if it can.
 	courtesy = 50 * time.Millisecond
 	// askAgain is how long after an answer an address is asked for again, lookAgain how long after a look around
 	// the next one begins where no majority is there: when a partition heals, both sides may have an address.
@@ -192,7 +192,7 @@ func (m *Member) giveTo(ip netip.Addr, rival string) Release {
 		return m.release(ip, TakenOver, rival)
 	}
 	release := m.release(ip, HandedOver, rival)
-	release.GoOn = why.drained() && m.handover && m.live(rival) && m.peers[rival].state.Handover
+	release.GoOn = why.couldHold() && m.handover && m.live(rival) && m.peers[rival].state.Handover
 	return release
 }
 
@@ -222,9 +222,15 @@ func (m *Member) renew(now time.Time) []Action {
 	return []Action{Renew{sorted(m.book.Held())}}
 }
 
+// itself is this member's state without addresses.
+func (m *Member) itself() State {
+	return State{Name: m.name, Run: m.run, Version: m.published.Version, Draining: m.draining, Handover: m.handover, Networks: m.networks}
+}
+
 // draft is this member's state as it is now.
 func (m *Member) draft() State {
-	s := State{Name: m.name, Run: m.run, Version: m.published.Version, Draining: m.draining, Handover: m.handover, Networks: m.networks, Held: m.book.Held(), Claims: map[netip.Addr]string{}}
+	s := m.itself()
+	s.Held, s.Claims = m.book.Held(), map[netip.Addr]string{}
 	for ip, c := range m.claims {
 		s.Claims[ip] = c.inUse
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -330,6 +331,24 @@ func TestState_Parts(t *testing.T) {
 	}
 	if !maps.Equal(all, s.Held) || len(parts) > 30 {
 		t.Errorf("%d parts have %d of %d addresses", len(parts), len(all), len(s.Held))
+	}
+}
+
+// TestState_EqualComparesAllThatIsTold: what it left out would not be published.
+func TestState_EqualComparesAllThatIsTold(t *testing.T) {
+	full := reflect.ValueOf(State{
+		Name: "a", Run: 1, Version: 1, Draining: true, Networks: []Network{subnet}, Held: map[netip.Addr]uint64{ip1: 1},
+		Claims: map[netip.Addr]string{ip1: ""}, Failed: []netip.Addr{ip1}, Handover: true, Part: true,
+	})
+	for i := range full.NumField() {
+		name, one := full.Type().Field(i).Name, State{}
+		if full.Field(i).IsZero() {
+			t.Errorf("%s: give it a value in this test", name)
+		}
+		reflect.ValueOf(&one).Elem().Field(i).Set(full.Field(i))
+		if isOfAll := slices.Contains([]string{"Name", "Run", "Version", "Part"}, name); (State{}).equal(one) != isOfAll {
+			t.Errorf("%s: a state that differs by it alone is equal: %v", name, !isOfAll)
+		}
 	}
 }
 

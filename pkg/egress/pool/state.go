@@ -16,7 +16,8 @@ type Network struct {
 	Up bool `json:"up,omitempty"`
 }
 
-// State is what a member tells the others of itself.
+// State is what a member tells the others of itself. Members of older versions ignore fields that they do not know: a new one must do no
+// harm there.
 type State struct {
 	// Name is its node's. It is not told: it follows from the address that a state comes from.
 	Name string `json:"-"`

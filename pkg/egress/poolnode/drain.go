@@ -50,8 +50,8 @@ func (p *Part) setDrained(now, remember bool) error {
 	return nil
 }
 
-// drain is whether this node is drained.
-func (p *Part) drain() pool.Drain {
+// toldDrain is what the runner is to be told.
+func (p *Part) toldDrain() pool.Drain {
 	p.draining.Lock()
 	defer p.draining.Unlock()
 	return pool.Drain{Now: p.drained || p.goingDown}
@@ -67,14 +67,14 @@ func (p *Part) setGoingDown(now bool) {
 // tellDrain tells the runner whether this node is drained. Another may change that meanwhile: then the newer is told as well, so that the last
 // word is right.
 func (p *Part) tellDrain(runner *pool.Runner) {
-	told := p.drain()
-	for runner.Tell(told); p.drain() != told; runner.Tell(told) {
-		told = p.drain()
+	told := p.toldDrain()
+	for runner.Tell(told); p.toldDrain() != told; runner.Tell(told) {
+		told = p.toldDrain()
 	}
 }
 
-// isDrained tells whether this node is drained until somebody says otherwise.
-func (p *Part) isDrained() bool {
+// remembersDrain tells whether an operator has drained this node, perhaps when an earlier process ran.
+func (p *Part) remembersDrain() bool {
 	_, err := os.Stat(p.config.DrainFile)
 	return err == nil
 }

@@ -338,7 +338,7 @@ func (p *Part) start() {
 		Moved:   p.moved,
 		Changed: p.config.Changed,
 	}, p.steerer.Join(err == nil))
-	if p.isDrained() {
+	if p.remembersDrain() {
 		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.DrainFile)
 		p.draining.Lock()
 		p.drained = true

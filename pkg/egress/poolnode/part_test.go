@@ -326,7 +326,7 @@ func TestPart_DrainIsRememberedOrNot(t *testing.T) {
 		if err := p.Drain(step.now, step.remember); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.isDrained(); got != step.want {
+		if got := p.remembersDrain(); got != step.want {
 			t.Errorf("%+v: it is remembered: %v", step, got)
 		}
 	}
@@ -370,7 +370,7 @@ func TestPart_DrainOutlastsACancelledShutdown(t *testing.T) {
 		{"undrained meanwhile", func() { drain(false, false) }, false},
 	} {
 		step.do()
-		if drain := p.drain(); drain.Now != step.want {
+		if drain := p.toldDrain(); drain.Now != step.want {
 			t.Errorf("%s: %+v, want %v", step.what, drain, step.want)
 		}
 	}

@@ -81,16 +81,16 @@ func union(a, b []netip.Addr) []netip.Addr {
 }
 
 func poolMember(s pool.Status, m pool.State) status.PoolMember {
-	state := "live"
+	state := status.Live
 	switch {
 	case m.Run == 0:
-		state = "unknown"
+		state = status.Unknown
 	case !s.Alive[m.Name]:
-		state = "dead"
+		state = status.Dead
 	case !slices.Contains(s.Pool, m.Name):
-		state = "leaving"
+		state = status.Leaving
 	case m.Draining:
-		state = "draining"
+		state = status.Draining
 	}
 	result := status.PoolMember{Name: m.Name, State: state, Held: slices.SortedFunc(maps.Keys(m.Held), netip.Addr.Compare)}
 	for _, n := range m.Networks {

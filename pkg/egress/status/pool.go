@@ -29,11 +29,21 @@ type Pool struct {
 	LeftOut []string `json:"-"`
 }
 
+// The states of a [PoolMember].
+const (
+	Live     = "live"
+	Draining = "draining"
+	Dead     = "dead"
+	// Leaving: its node is not in the pool any more.
+	Leaving = "leaving"
+	// Unknown: nothing was ever heard of it.
+	Unknown = "unknown"
+)
+
 // PoolMember is a node of the pool.
 type PoolMember struct {
 	Name string `json:"name"`
-	// State is live, draining, dead, leaving (it is not in the pool any more), or unknown if nothing was ever heard of
-	// it.
+	// State is [Live], or one of the others.
 	State string `json:"state"`
 	// Networks are its subnets: it could hold the addresses in those that are up.
 	Networks []PoolNetwork `json:"networks,omitempty"`

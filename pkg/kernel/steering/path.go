@@ -44,7 +44,7 @@ const (
 	realMetric, lastMetric      = 10, math.MaxUint32
 )
 
-// The numbers of holders are up to maxNumber. lastNumber is what fits into six bits.
+// The numbers of holders are less than maxNumber, which is numberDropped. lastNumber is what fits into six bits.
 const (
 	maxNumber     = 60
 	numberArrived = 61
