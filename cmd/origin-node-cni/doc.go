@@ -4,10 +4,11 @@
 //
 //	{"type": "origin-node-cni", "socket": "/run/origin-node/cni.sock", "waitSeconds": 10, "unanswered": "claimed"}
 //
-// It decides nothing itself, and changes neither interface nor result: the node's process decides (package cni). If that gives the
-// pod source ports of its own, the plugin writes them to net.ipv4.ip_local_port_range in the pod's network namespace, or ADD fails with
-// code 11. It then passes the open setting to the node, which writes it when the pod gets a second block of ports; a node that does not
-// take it gives none, and the pod starts. These are the exceptions, for a node process that cannot:
+// It decides nothing itself, and changes neither the interface nor the result: the node's process decides (package cni). If
+// the node gives the pod source ports of its own, the plugin writes them to net.ipv4.ip_local_port_range in the pod's
+// network namespace; if it cannot, ADD fails with code 11. Then it passes the open setting to the node, which writes it
+// again when the pod gets a second block of ports. A node that does not take the setting gives no second block, and the pod
+// starts. There are exceptions for a node process that cannot decide:
 //
 //	the process answers no, until 5 s or half    as if no process answered, if it waits for objects or cannot write
 //	of waitSeconds are left

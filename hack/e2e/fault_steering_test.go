@@ -87,7 +87,7 @@ func TestSteering_SomethingInTheWay(t *testing.T) {
 			m.Start()
 			m.Ready()
 			m.Says(other.says)
-			m.Says("use their egress IPs where they run")
+			m.Says("use it here, and get no answers")
 			by := w.sends(func() {
 				for _, pod := range w.pods {
 					_ = w.unanswered("udp", pod, w.outside()[0]) // the holder gets the answer

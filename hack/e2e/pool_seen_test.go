@@ -67,7 +67,7 @@ func TestPool_UnplacedAddressesAreSeen(t *testing.T) {
 	_, err := w.CreateService(w.Context(), cluster.NewService("shop", "elsewhere", map[string]string{"app": "none"}, outside, tcp80))
 	w.must(err)
 	asked := w.members[0]
-	asked.Says(`"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs" logger="egress" reasons="172.30.255.0/24 overlaps 172.30.0.0/16"`)
+	asked.Says(`"Networks of proxyArguments.egress-snat-assign-cidrs overlap networks of the cluster, so no node gets egress IPs in them; correct the argument" logger="egress" reasons="172.30.255.0/24 overlaps 172.30.0.0/16"`)
 	for _, ip := range outside {
 		w.eventTold("EgressIPNotPlaced", ip+" is on no node, since no node of the pool can hold it: ")
 		w.printsPool(asked, ip+" has been on no live node for ")

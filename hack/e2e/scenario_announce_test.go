@@ -84,7 +84,7 @@ func TestAnnounce_Keys(t *testing.T) {
 		w.movesWithin(w.members[0], atLast)
 	}
 	w.members[2].Says("egress-snat-key-file")
-	if told := strings.Count(w.members[2].Printed.String(), "direct announcement is ignored"); told != 1 {
+	if told := strings.Count(w.members[2].Printed.String(), "Ignored a direct announcement"); told != 1 {
 		t.Errorf("node-3 says %d times that it does not believe others, want once", told)
 	}
 	got, err := w.get(w.members[2].Host, metricsAt, "/metrics")

@@ -16,11 +16,12 @@
 //	    v                                   .......................................
 //	results.json, RESULTS.md
 //
-// An emulated machine is 16 to 20 times slower (Slowness in results.json), and up to 60 times where other work runs beside it. The program
-// measures by how much, and gives tests the factor ([lab.SlownessVariable]): their deadlines are as many times longer, 20 times at most,
-// because what fails waits until they pass. A test that fails beside other work says little: run it again on an idle machine.
+// An emulated machine is 16 to 20 times slower (Slowness in results.json), and up to 60 times where other work runs beside it. The
+// program measures by how much, and passes the factor to the tests ([lab.SlownessVariable]), which multiply their deadlines by it.
+// The factor is 20 at most, because a failing test waits until its deadline passes. A test that fails beside other work says little:
+// run it again on an idle machine.
 //
-// The short form has each thing once that another kernel or tool may do in another way; -all runs all tests of the packages.
+// The short form tests once each thing that another kernel or tool may do differently; -all runs all tests of the packages.
 //
 // results.json has the last results of each kernel, RESULTS.md is a table of it. Both are written with -publish.
 //

@@ -332,7 +332,7 @@ func (n *Node) Ready() {
 // the plan which follows changes is not the one that is made of all objects.
 func (n *Node) FollowedThePlan() {
 	n.t.Helper()
-	if strings.Contains(n.Printed.String(), "The plan that followed the changes") {
+	if strings.Contains(n.Printed.String(), "The plan that was updated change by change") {
 		n.t.Errorf("%s: the plan that follows changes is not the one that is made of all objects", n.Name)
 	}
 }

@@ -36,11 +36,11 @@ and pods that are bound by their labels before an EndpointSlice names them. 'ope
 node shows that.
 
 The plan depends on the nodes' configuration, which nodes with egress IPs publish in their Leases.
-If none does, or it is long, give a node's configuration with --config=FILE.
+If no node does, or the configuration is too long to publish, give one with --config=FILE.
 
-Where you may not list a kind of objects, what is left out is said on standard error, in the field
-leftOut of JSON and YAML, and by the exit status 2. Errors have the exit status 1. All that is needed is
-in images/node/rbac-viewer.yaml.`
+If you may not list some kind of object, the commands show the rest. They say what is left out on standard
+error and in the field leftOut of JSON and YAML, and exit with status 2. After an error they exit with
+status 1. images/node/rbac-viewer.yaml has all rights that are needed.`
 
 // deskHelp is what 'kubectl egress' says of a command.
 type deskHelp struct{ long, example string }
@@ -78,17 +78,18 @@ when its Lease is 40 s old by the clock of this machine.`, `  # Which node has w
 egress-snat-assign-nodes), and below them the addresses that no live node announces.
 
 STATE is live (its Lease is fresh); dead (its Lease is not, or it has no address and its Node is not
-Ready); leaving (its label is gone, and it has addresses); or unknown (it has no address, so that its
-Lease tells nothing). Drains, subnets and votes are told from node to node alone: 'openshift egress
-pool' on one of them shows these.`, `  # The nodes of the pool and how many addresses each has
+Ready); leaving (its label is gone, and it has addresses); or unknown (it has no address, so its
+Lease says nothing). Only these nodes know drains, subnets and votes: run 'openshift egress pool' on one
+of them.`, `  # The nodes of the pool and how many addresses each has
   kubectl egress pool`},
 	"migrate": {egressMigrateLong, egressMigrateExample},
-	"who": {`Tells which pod has a source port of an egress IP now (proxyArguments.egress-snat-port-blocks), by what the
-nodes tell in their Leases: its namespace, name and UID, its Service and its node. Ports that pods share
-name no pod: then all pods that have these ports are listed as candidates. The exit status is 1 if nobody has it.
+	"who": {`Shows which pod has a source port of an egress IP now (proxyArguments.egress-snat-port-blocks): its
+namespace, name and UID, its Service and its node, according to the nodes' Leases. A port that pods share
+does not identify a pod: then all pods that have it are listed as candidates. The exit status is 1 if nobody
+has the port, or if that is not certain.
 
-Who had a port in the past, the nodes' journals tell: 'openshift egress who --at' on the pod's node, or with
---journal by collected ones.`, `  # Which pod has this port
+For the past, use the nodes' journals: 'openshift egress who --at' on the pod's node, or with --journal for
+collected journals.`, `  # Which pod has this port
   kubectl egress who 203.0.113.10:40123
 
   # Its UID

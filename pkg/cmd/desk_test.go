@@ -336,7 +336,7 @@ func TestDesk_DoesNotGuessTheConfiguration(t *testing.T) {
 		"unreadable":         {[]coordinationv1.Lease{announcing("node-2", "{}", "{")}, "Lease origin-node/node-2: metadata.annotations[network.openshift.io/egress-configuration]", true},
 		"off":                {[]coordinationv1.Lease{announcing("node-2", "{}", `{"egress-snat":["false"]}`)}, "egress SNAT is off on the nodes", true},
 		"they differ": {[]coordinationv1.Lease{announcing("node-1", "{}", there), announcing("node-2", "{}", here), announcing("node-3", "{}", here)},
-			"warning: the nodes differ in their configuration, and the plan is that of most. node-2, node-3: " + here + ". node-1: " + there, false},
+			"warning: the nodes differ in their configuration; the plan uses that of most nodes. node-2, node-3: " + here + ". node-1: " + there, false},
 	} {
 		api := smallCluster()
 		api.setLeases(test.leases...)
@@ -407,7 +407,7 @@ with the annotations and without external IPs: the bindings of the cluster are t
 	if out, _, err := kubectl(t, api, "migrate"); out != both || !errors.Is(err, errUndecided) {
 		t.Errorf("one IP family is refused: %v, %s", err, out)
 	}
-	if out, _, err := kubectl(t, api, "migrate", "--namespace=bank"); err != nil || out != "# nothing is to do for a Service in the namespace bank\n" {
+	if out, _, err := kubectl(t, api, "migrate", "--namespace=bank"); err != nil || out != "# no Service in the namespace bank needs a command\n" {
 		t.Errorf("nothing to do: %v, %s", err, out)
 	}
 	allow("")
@@ -416,12 +416,12 @@ with the annotations and without external IPs: the bindings of the cluster are t
 	}
 	api.lists[servicesPath] = services
 	out, _, err := kubectl(t, api, "migrate")
-	const permission = "# shop/db: without external IPs its claim would be refused: NotAllowed: egress IP 203.0.113.11 is named by the annotation alone, so it has to lie in a network of proxyArguments.egress-snat-allowed-cidrs, " +
-		"which are those of all egress IPs then, or of proxyArguments.egress-snat-namespace-cidrs, as shop=CIDR, which are all of this namespace's then\n"
+	const permission = "# shop/db: without external IPs its claim would be refused: NotAllowed: egress IP 203.0.113.11 is named by the annotation only, and no argument of the nodes allows it: add its network to proxyArguments.egress-snat-allowed-cidrs " +
+		"(which then limits all egress IPs), or add shop=CIDR to proxyArguments.egress-snat-namespace-cidrs (which then limits the egress IPs of this namespace)\n"
 	if !errors.Is(err, errUndecided) || !strings.Contains(out, permission+"kubectl patch service -n shop db ") {
 		t.Errorf("without a permission: %v, %s", err, out)
 	}
-	if out, _, err := kubectl(t, api, "migrate", "--check"); err == nil || !strings.Contains(err.Error(), "with the annotations and without external IPs, not everything is as it is now: the Service shop/") {
+	if out, _, err := kubectl(t, api, "migrate", "--check"); err == nil || !strings.Contains(err.Error(), "with the annotations and without external IPs, something would change: the Service shop/") {
 		t.Errorf("without a permission, --check: %v, %s", err, out)
 	}
 }

@@ -28,12 +28,12 @@ const egressCollectLong = `Writes one tar.gz for a bug report, with mode 0600: w
 routes and links of the kernel, the nodes' Leases, metrics and counters of the conntrack table, the configuration, the
 log of the last hour, and versions. It changes nothing, and asks each program for at most 20 seconds.
 
-Secrets are removed: keys, tokens, passwords, what a kubeconfig has of its users, the lines of
-egress-snat-key-file, and the values of environment variables. Names and addresses of Services, pods and nodes are
-in it: look at it before you pass it on.
+Secrets are removed: keys, tokens, passwords, the users of a kubeconfig, the lines of egress-snat-key-file,
+and the values of environment variables that are not known to be harmless. The archive does contain names and
+addresses of Services, pods and nodes: look at it before you pass it on.
 
-What cannot be collected is named on standard error, and in the archive's errors.txt. The exit status is 0 if
-the archive is there.`
+Standard error and the archive's errors.txt name what could not be collected. The exit status is 0 if the
+archive was written, even if something is missing.`
 
 const egressCollectExample = `  sudo openshift egress collect --directory=/tmp`
 

@@ -26,10 +26,10 @@ NODE is the pod's node according to its EndpointSlice. AGE is the time since thi
 process wrote the last part of the row to the kernel, <pending> before that, or
 <elsewhere> if another node writes it. -o wide adds POD, FIELD (the field of the Service
 that has the egress IP), OWNER (the oldest Service that has the egress IP; only Services
-of its namespace may use the address), KNOWN BY (endpointslice; or labels, of a pod that
-the CNI plugin has attached and no EndpointSlice names yet) and PORTS (the source ports that the
-pod alone has of the address, or "shared", also of a pod of this node that started without the CNI
-plugin; with egress-snat-port-blocks).
+of its namespace may use the address), KNOWN BY (endpointslice, or labels for a pod
+that the CNI plugin has attached and that no EndpointSlice names yet) and, with
+egress-snat-port-blocks, PORTS (the source ports of the address that only this pod has; or "shared",
+which includes pods of this node that started without the CNI plugin).
 
 With --watch each further line is a row that was ADDED, MODIFIED or DELETED. JSON prints one
 document per line, YAML separates documents by "---". A document has

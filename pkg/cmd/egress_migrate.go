@@ -18,20 +18,21 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-const egressMigrateLong = `Prints, for each Service that claims an external IP, a command that gives it the annotation
-network.openshift.io/egress-ip, so that its pods keep their egress IP when Kubernetes does not have the
-field spec.externalIPs any more. It changes nothing itself: the output is a shell script to read and run.
+const egressMigrateLong = `Prints, for each Service that claims an external IP, a command that adds the annotation
+network.openshift.io/egress-ip. With the annotation, the Service's pods keep their egress IP when Kubernetes
+removes the field spec.externalIPs. It changes nothing itself: the output is a shell script to read and run.
 
-What it cannot decide is a comment, and the exit status is 3: a claim that is refused as it is, and one that
-would be refused without external IPs, because no argument of the nodes allows an address that the
-annotation alone names. Then change egress-snat-allowed-cidrs or egress-snat-namespace-cidrs before the
-external IPs go; --config=FILE tries a configuration that no node has yet.
+Claims that it cannot decide are comments in the script, and the exit status is 3. Such a claim is refused
+already, or it would be refused without external IPs, because no argument of the nodes allows an address that
+the annotation alone names. In the second case, change egress-snat-allowed-cidrs or
+egress-snat-namespace-cidrs before the external IPs are removed; --config=FILE tests a configuration that no
+node has yet.
 
-External IPs that a Service has and does not claim belong to nobody when they are gone.
+An external IP that a Service has but does not claim belongs to nobody once it is removed.
 
---check prints no commands, and is of all namespaces. It makes the plans of the whole cluster as it is, with
-the annotations, and with them but without any external IPs, and says whether each pod and Service has the
-same egress IP in all three, byte for byte. The exit status is 1 if not.
+--check prints no commands, and covers all namespaces. It makes three plans of the whole cluster: as it is,
+with the annotations, and with the annotations but without external IPs. It says whether each pod and Service
+has the same egress IP in all three, byte for byte. The exit status is 1 if not.
 
 An annotation changes nothing as long as the Service has the address as an external IP.`
 
@@ -44,13 +45,13 @@ const egressMigrateExample = `  # The commands for all namespaces, to read and r
 // ExitUndecided is the exit status of 'kubectl egress migrate' if it leaves something to people.
 const ExitUndecided = 3
 
-var errUndecided = errors.New("something is left to you")
+var errUndecided = errors.New("some claims need your decision: see the comments in the output")
 
 func newEgressMigrateCommand(o *egressOptions) *cobra.Command {
 	var check bool
 	c := &cobra.Command{
 		Use:               "migrate",
-		Short:             "Print what keeps egress IPs when Services have no external IPs any more",
+		Short:             "Print the commands that keep egress IPs when Services lose their external IPs",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -113,7 +114,7 @@ func printMigration(out io.Writer, migrations []desk.Migration, namespace string
 		if namespace != "" {
 			where = "in the namespace " + namespace
 		}
-		fmt.Fprintf(&text, "# nothing is to do for a Service %s\n", where)
+		fmt.Fprintf(&text, "# no Service %s needs a command\n", where)
 	}
 	_, err := out.Write(text.Bytes())
 	return errors.Join(err, undecided)
@@ -134,7 +135,7 @@ func checkMigration(out io.Writer, read desk.Read, migrations []desk.Migration) 
 			return err
 		}
 		if err := compareOutlooks(before, after); err != nil {
-			return fmt.Errorf("%s, not everything is as it is now: %w; see 'kubectl egress migrate -A'", step.name, err)
+			return fmt.Errorf("%s, something would change: %w; see 'kubectl egress migrate -A'", step.name, err)
 		}
 		if _, err := fmt.Fprintf(out, "%s: the bindings of the cluster are the same, byte for byte: %d of IPv4, %d of IPv6\n", step.name, len(after[0].Bindings), len(after[1].Bindings)); err != nil {
 			return err
@@ -150,7 +151,7 @@ func compareOutlooks(before, after []desk.Outlook) error {
 		for _, service := range slices.SortedFunc(maps.Keys(before[i].Claims), byName) {
 			claim := before[i].Claims[service]
 			if later := after[i].Claims[service]; claim.Refused == "" && !claim.Equal(later) {
-				return fmt.Errorf("the Service %s has the egress IPs %v now, and does not then", service, claim.EgressIPs)
+				return fmt.Errorf("the Service %s would no longer have the egress IPs %v", service, claim.EgressIPs)
 			}
 		}
 		a, err := json.Marshal(before[i].Bindings)
@@ -175,8 +176,8 @@ func firstDifference(before, after []plan.Binding) error {
 	}
 	for _, b := range before {
 		if !has[b] {
-			return fmt.Errorf("pod %s leaves from %s for %s now, by the Service %s, and does not then", b.Pod, b.EgressIP, b.Protocol, b.Service)
+			return fmt.Errorf("pod %s would no longer leave from %s for %s by the Service %s", b.Pod, b.EgressIP, b.Protocol, b.Service)
 		}
 	}
-	return errors.New("more pods have an egress IP then")
+	return errors.New("more pods would have an egress IP")
 }

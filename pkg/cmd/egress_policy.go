@@ -14,18 +14,20 @@ import (
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
-const egressPolicyLong = `Prints a ValidatingAdmissionPolicy by which the API server refuses, when somebody applies it, a Service
-that claims an egress IP which the nodes would refuse it. It is made from a node's configuration; no node
-has to run. Make and apply it anew when these proxyArguments change: cluster-cidr,
-egress-snat-allowed-cidrs, egress-snat-namespace-cidrs, egress-snat-load-balancer-ips, egress-snat-protocols.
+const egressPolicyLong = `Prints a ValidatingAdmissionPolicy. With it, the API server refuses a Service at apply if the nodes would
+refuse the egress IP that the Service claims. The policy is made from a node's configuration; no node has to
+run. Print and apply it again when one of these proxyArguments changes: cluster-cidr,
+egress-snat-allowed-cidrs, egress-snat-namespace-cidrs, egress-snat-load-balancer-ips,
+egress-snat-protocols, egress-snat-steering.
 
-It decides what the Service alone decides: InvalidAddress, AddressInCluster by cluster-cidr, NotAllowed by
-the arguments above, InvalidAnnotation and InvalidProtocol ('openshift egress refused --help' explains
-them). What depends on other objects, such as an older Service with the same address, nodes refuse later, by
-an Event of the Service.
+It checks what can be decided from the Service itself: InvalidAddress, AddressInCluster by cluster-cidr,
+NotAllowed by the arguments above, InvalidAnnotation, InvalidProtocol ('openshift egress refused --help'
+explains them), and the annotation network.openshift.io/egress-port-block. Claims that depend on other
+objects, such as an older Service with the same address, are refused later by the nodes, with an Event about
+the Service.
 
-A Service that was there before is judged when its spec, its annotations of egress SNAT or its label for
-another proxy change. External IPs have to be written as the API server prints them: without leading zeros,
+An existing Service is checked when its spec, its annotations for egress SNAT or its label for another proxy
+change. External IPs have to be written as the API server prints them: without leading zeros,
 and IPv4 not in IPv6 form. If the API server cannot evaluate the policy, it lets the Service pass.`
 
 const egressPolicyExample = `  openshift egress policy --config=/etc/origin/node/node-config.yaml | kubectl apply -f -`

@@ -19,12 +19,12 @@ import (
 )
 
 const egressPoolLong = `Lists the nodes that egress IPs are put on (proxyArguments.egress-snat-assign-cidrs and
-egress-snat-assign-nodes), as far as this node knows, which must be one of them.
+egress-snat-assign-nodes), as this node sees them. Run it on one of these nodes.
 
 STATE is live; draining (it gives its addresses to others); dead (it gives no sign of life; its kernel may
 still serve its addresses); leaving (its label is gone, and it has addresses); or unknown (nothing was ever
-heard of it). ADDRESSES counts those that it has. NETWORKS are its subnets: it can hold the addresses in them.
-Those that are down are in brackets.
+heard of it). ADDRESSES is the number of addresses that it has. NETWORKS are its subnets: it can hold
+addresses in them. Subnets that are down are in parentheses.
 
 Below the table are the addresses that no live node has, and why.`
 
@@ -63,9 +63,11 @@ func newEgressDrainCommand(o *egressOptions) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drain",
 		Short: "Give this node's egress IPs to other nodes",
-		Long: `Has this node hand each egress IP that the pool has put on it over to another node of the pool, and take none
-until 'openshift egress undrain' or a reboot. No connection is lost. It ends when this node has none left, and
-with status 1 if it still has some after --timeout: then no other node can hold them. They stay here until one can.`,
+		Long: `Moves each egress IP that the pool has put on this node to another node of the pool. No connection is lost.
+This node then takes no egress IPs until 'openshift egress undrain' or a reboot.
+
+The command ends when the node has no egress IP of the pool left. If it still has some after --timeout,
+because no other node can hold them, the exit status is 1. These stay here until another node can hold them.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(c *cobra.Command, _ []string) error { return o.drain(c, !untilRestart, timeout) },
@@ -79,8 +81,8 @@ func newEgressUndrainCommand(o *egressOptions) *cobra.Command {
 	return &cobra.Command{
 		Use:   "undrain",
 		Short: "Let this node take egress IPs again",
-		Long: `Ends 'openshift egress drain'. Addresses do not come back: this node gets those that are new, or that others
-lose.`,
+		Long: `Ends 'openshift egress drain'. Addresses that the node has handed over do not come back. It gets new
+addresses, and those of nodes that fail or are drained.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, _ []string) error {

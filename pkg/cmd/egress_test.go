@@ -309,7 +309,7 @@ tcp to 10.128.0.9
 tcp to 203.0.113.11
   Bound:        the Service shop/web gives it 203.0.113.10 (spec.externalIPs[0]) for tcp, an address that belongs to the namespace shop
   Refused:      the claim of the Service shop/db (BoundByOlderService): pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
-  Destination:  an address of the Service shop/db: what is for its ports the proxier sends to an endpoint, whose address decides
+  Destination:  an address of the Service shop/db: the proxier sends packets for its ports to an endpoint, whose address decides
   Otherwise:    -A OPENSHIFT-EGRESS-SNAT -s 10.128.0.12/32 ! -d 203.0.113.10/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully
   This packet would go to an endpoint if it is for a port of the Service, unchanged if that endpoint is inside the cluster. Otherwise it would leave as 203.0.113.10.
 `
@@ -627,7 +627,7 @@ func TestEgress_Warnings(t *testing.T) {
 	n := &fakeNode{snapshot: s}
 	socket := serveNode(t, n)
 	want := "warning: the node has not written all of its rules since it started\n" +
-		"warning: IPv4: the last sync failed, all was as planned last at 2026-11-20T12:00:00Z: exit status 4\n"
+		"warning: IPv4: the last sync failed, the kernel last matched the plan at 2026-11-20T12:00:00Z: exit status 4\n"
 	for _, args := range []string{"list", "refused", "explain 10.128.0.11"} {
 		if _, stderr, err := openshift(t, append([]string{"egress", "--socket=" + socket}, strings.Fields(args)...)...); stderr != want || err != nil {
 			t.Errorf("%s: got %q, %v; want %q", args, stderr, err, want)

@@ -17,17 +17,17 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-const egressTopLong = `Shows what uses the egress IPs of this node, again every two seconds (--delay), sorted by flows, until q or
-Ctrl-C. Each look costs the node a dump of its conntrack table.
+const egressTopLong = `Shows the flows of this node's egress IPs, the busiest first, every two seconds (--delay) until q or Ctrl-C.
+For each refresh the node dumps its conntrack table.
 
-FLOWS counts the tracked flows that leave from the address on this node, RECEIVED those of them that are of
-pods on other nodes, and SENT the flows of this node's pods that leave from another node, which has the
-address. NEW/S is how many of FLOWS and SENT begin in a second; flows that begin and are forgotten between
-two looks do not count. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
+FLOWS is the number of tracked flows that leave from the address on this node. RECEIVED counts those of them
+that belong to pods on other nodes. SENT counts flows of this node's pods that leave from another node, which
+has the address. NEW/S is how many of FLOWS and SENT begin in a second; flows that begin and end between two
+refreshes do not count. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
 flows there become slow from 75 %, and are dropped from 95 %. With egress-snat-port-blocks, BLOCKS is how
-many blocks of source ports pods of this node have, and SHARING how many of them share ports, also because they started
-without the CNI plugin. Where there is a fast path, the first line also says how many packets a second of all pods
-take it.`
+many blocks of source ports this node's pods have, and SHARING how many of its pods share ports, including
+pods that started without the CNI plugin. If the node has a fast path, the first line also shows how many
+packets a second of all pods take it.`
 
 const egressTopExample = `  # Live, until q
   openshift egress top
@@ -58,7 +58,7 @@ func newEgressTopCommand(common *egressOptions) *cobra.Command {
 		RunE:              func(c *cobra.Command, _ []string) error { return o.run(c) },
 	}
 	c.Flags().BoolVarP(&o.batch, "batch", "b", false, "Print one table after another, for a log or a pipe.")
-	c.Flags().StringVarP(&o.delay, "delay", "d", "2", "The time between two looks, in seconds or for example 1500ms; at least 0.5.")
+	c.Flags().StringVarP(&o.delay, "delay", "d", "2", "The time between two refreshes, in seconds or for example 1500ms; at least 0.5.")
 	c.Flags().IntVarP(&o.count, "count", "n", 0, "How many tables to show; 0 for no end.")
 	return c
 }

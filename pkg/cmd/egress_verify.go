@@ -12,18 +12,18 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-const egressVerifyLong = `Makes the node compare the rules in the kernel with its plan, in each IP family that it
-serves, and what steers packets to the nodes that have their egress IPs: the device steer0,
-its neighbours and forwarding entries, ip rules, routes, sysctls and the nftables table.
+const egressVerifyLong = `Compares the kernel with the node's plan, in each IP family that the node serves: the rules,
+and what steers packets to the nodes that have their egress IPs (the device steer0, its
+neighbours and forwarding entries, ip rules, routes, sysctls and the nftables table).
 Prints one line for each difference, and exits with status 1 if there is any. A line that
-begins with "warning:" is no difference, but something to look at, for example: something of
-others may drop steered packets, a pod has started without the CNI plugin, the sources of
+begins with "warning:" is not a difference but something to check, for example: other software
+may drop steered packets, a pod has started without the CNI plugin, the source addresses of
 pods' packets are not checked, the node has no key by which others know it, or rules of another
 proxy mode are left.
 
-The node looks twice in each sync period and repairs what it finds; it reads all rules every ten
-minutes, or when it sees that the kernel's tables have changed. What this command finds is repaired
-at once.`
+The node itself checks twice in each sync period, and repairs what it finds. It reads all rules
+every ten minutes, or when it sees that the kernel's tables have changed. It repairs at once what
+this command finds.`
 
 const egressVerifyExample = `  # In a script
   openshift egress verify >/dev/null || logger -p daemon.warning 'egress SNAT rules differ from the plan'`

@@ -161,7 +161,7 @@ func TestEgressExplain_Ways(t *testing.T) {
 // family.
 func TestEgressExplain_SteeringFaults(t *testing.T) {
 	const path, lease = "IPv4: packets whose egress IP is on another node are dropped: the port is taken", "other nodes do not hear which egress IPs this node has: forbidden"
-	const off = "this node sends no packets to the nodes that have their egress IPs, so its pods use these where they run: the kernel has no VXLAN"
+	const off = "this node does not send packets to the nodes that hold their egress IPs; its pods use their egress IPs on this node instead: the kernel has no VXLAN"
 	remote := status.Address{State: "remote", Holder: "node-3", Way: "to node"}
 	for _, test := range []struct {
 		name, args string

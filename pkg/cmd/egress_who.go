@@ -19,18 +19,21 @@ import (
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 )
 
-const egressWhoLong = `Tells which pod has, or had, a source port of an egress IP (proxyArguments.egress-snat-port-blocks): its
+const egressWhoLong = `Shows which pod has, or had, a source port of an egress IP (proxyArguments.egress-snat-port-blocks): its
 namespace, name and UID, its Service, its node, and since and until when.
 
-Without --at it is about now: the running node knows the ports of its own pods, and to which address of a
-pod the ports of other nodes' pods belong. With --at it reads this node's journal, which has this node's pods. With
---journal it reads files or folders that were collected from any number of nodes, asks no node, and needs no root.
+Without --at it answers for now, and asks the running node. The node knows the ports of its own pods; of other
+nodes' pods it knows which pod address has which ports. With --at it reads this node's journal, which covers
+this node's pods. With --journal it reads files or folders that were collected from any number of nodes, asks
+no node, and needs no root.
 
-Ports that pods share name no pod. Then all pods that have these ports are listed as candidates; now, and if a
-tracked flow has the port, those of them that it is of (--protocol tells TCP and UDP apart).
+A port that pods share does not identify a pod. Then all pods that have it are listed as candidates. Without
+--at, if tracked flows use the port, only the pods of these flows are listed (--protocol selects TCP, UDP or
+SCTP).
 
-It never guesses. The exit status is 1, and the error says why, if nobody had the port, or if the journals do
-not have that time, or contradict each other. What a list of candidates may lack is a warning on standard error.
+It never guesses. If nobody had the port, or if the journals do not cover that time or contradict each other,
+the error says so, and the exit status is 1. If a list of candidates may be incomplete, a warning on standard
+error says what is missing.
 
 A JSON or YAML document has
 
@@ -87,12 +90,12 @@ func newEgressWhoCommand(common *egressOptions) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c, args) },
 	}
 	o.addOutput(c)
-	c.Flags().StringVar(&o.protocol, "protocol", "", "The flow's protocol: tcp, udp or sctp. Ports that a pod has alone are its own in each of them.")
+	c.Flags().StringVar(&o.protocol, "protocol", "", "The flow's protocol: tcp, udp or sctp. Ports that are not shared belong to one pod in all three.")
 	complete(c, "protocol", cobra.FixedCompletions(portProtocols, cobra.ShellCompDirectiveNoFileComp))
 	if o.desk == nil {
 		c.Use += " [--journal=FILE|FOLDER [FILE…]]"
 		c.Flags().StringVar(&o.at, "at", "", "The time, by RFC 3339, such as 2026-11-27T03:12:00Z or 2026-11-27T04:12:00+01:00; now if empty.")
-		c.Flags().StringSliceVar(&o.journals, "journal", nil, "Collected journals, and folders with such: no node is asked. Further arguments are journals, too.")
+		c.Flags().StringSliceVar(&o.journals, "journal", nil, "Collected journals, or folders with journals. No node is asked. Further arguments are journals, too.")
 	}
 	return c
 }
@@ -207,9 +210,9 @@ func (o *whoOptions) fromNodeJournal(ctx context.Context) (whoAnswer, error) {
 	var nobody *journal.NobodyError
 	switch {
 	case errors.Is(err, journal.ErrNone):
-		err = fmt.Errorf("%w: this node has not had proxyArguments.egress-snat-port-blocks, or has its journal elsewhere, which --config=FILE or --journal=FOLDER would name", err)
+		err = fmt.Errorf("%w: either proxyArguments.egress-snat-port-blocks was never set on this node, or its journal is in another folder: use --config=FILE or --journal=FOLDER", err)
 	case errors.As(err, &nobody):
-		err = fmt.Errorf("%w. What pods of other nodes had is in the journals of these", err)
+		err = fmt.Errorf("%w. For pods of other nodes, see those nodes' journals", err)
 	}
 	return answer, err
 }
@@ -250,7 +253,7 @@ func (o *whoOptions) fromNode(ctx context.Context, s status.Snapshot) (whoAnswer
 		return answer, nil
 	}
 	if len(s.PortBlocks) == 0 && len(s.PortMap) == 0 {
-		return answer, errors.Join(fmt.Errorf("nobody has %s, as far as this node knows: no pod has ports of its own here, which proxyArguments.egress-snat-port-blocks would give, and no tracked flow has the port", o.asked), err)
+		return answer, errors.Join(fmt.Errorf("nobody has %s, as far as this node knows: no tracked flow has the port, and no pod here has ports of its own, which needs proxyArguments.egress-snat-port-blocks", o.asked), err)
 	}
 	return answer, errors.Join(fmt.Errorf("nobody has %s at %s, as far as the node %s knows", o.asked, s.Time.Format(time.RFC3339), s.Node), err)
 }
@@ -335,9 +338,9 @@ func (o *whoOptions) fromAPI(ctx context.Context) (whoAnswer, error) {
 	case len(answer.Assignments) == 0 && len(told.Doubts) > 0:
 		return answer, fmt.Errorf("who has %s is not certain: %s", o.asked, strings.Join(told.Doubts, "; "))
 	case len(answer.Assignments) == 0 && len(told.Assignments) == 0:
-		return answer, fmt.Errorf("nobody has %s: no node tells in its Lease that a pod has ports, which needs proxyArguments.egress-snat-port-blocks", o.asked)
+		return answer, fmt.Errorf("nobody has %s: no node's Lease lists source ports of pods; nodes list them only with proxyArguments.egress-snat-port-blocks", o.asked)
 	case len(answer.Assignments) == 0:
-		return answer, fmt.Errorf("nobody has %s now, by the Leases of %d nodes. What was before, the journals of the nodes tell", o.asked, told.Nodes)
+		return answer, fmt.Errorf("nobody has %s now, by the Leases of %d nodes. For an earlier time, see the nodes' journals", o.asked, told.Nodes)
 	}
 	return answer, nil
 }

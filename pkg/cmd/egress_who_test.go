@@ -278,9 +278,9 @@ func TestWho_ByTheNodesJournal(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct{ args, want string }{
-		"nobody of this node": {"203.0.113.10:2000 --at=2026-11-20T03:12:00Z --socket=" + socket, "What pods of other nodes had is in the journals of these"},
+		"nobody of this node": {"203.0.113.10:2000 --at=2026-11-20T03:12:00Z --socket=" + socket, "For pods of other nodes, see those nodes' journals"},
 		"not yet then":        {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=" + socket, "is not certain: the journal of node-1 has"},
-		"no journal":          {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=/nowhere/a.sock", "this node has not had proxyArguments.egress-snat-port-blocks"},
+		"no journal":          {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=/nowhere/a.sock", "proxyArguments.egress-snat-port-blocks was never set on this node"},
 	} {
 		out, _, err := openshift(t, append([]string{"egress", "who"}, strings.Fields(tt.args)...)...)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || out != "" {
@@ -305,7 +305,7 @@ func TestDesk_Who(t *testing.T) {
 	api.setLeases(one, two)
 	// An earlier version does not say since when.
 	two.Annotations[portblocks.AssignedAnnotation] = strings.ReplaceAll(two.Annotations[portblocks.AssignedAnnotation], `,"since":"2026-11-20T11:00:00Z"`, `,"node":"node-2"`)
-	old := "warning: Lease origin-node/node-2 was renewed last at 2026-11-20T12:00:00Z: what its pods have may have changed since\n"
+	old := "warning: Lease origin-node/node-2 was renewed last at 2026-11-20T12:00:00Z: its pods' ports may have changed since\n"
 	for _, tt := range []struct{ asked, out string }{
 		{"203.0.113.10:32300", "Pod:         shop/web-0\nUID:         uid-web-0\nPod IP:      10.128.0.11\nService:     shop/web\nNode:        node-1\n" +
 			"Egress IP:   203.0.113.10\nPorts:       32256-32767\nSince:       2026-11-20T11:00:00.000Z\n"},

@@ -31,12 +31,12 @@ type tunnelOptions struct{ socket, output string }
 func newTunnelCommand() *cobra.Command {
 	o := &tunnelOptions{}
 	list := &cobra.Command{
-		Use: "list", Short: "List the nodes and how connections to them go, and the ports", Args: cobra.NoArgs,
+		Use: "list", Short: "List the nodes, whether connections to them are redirected, and the ports", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.list(c) },
 	}
 	list.Flags().StringVarP(&o.output, "output", "o", asTable, "Format of the output: "+asTable+" or "+asJSON+".")
 	explain := &cobra.Command{
-		Use: "explain NODE[:PORT]", Short: "Say how a connection to a node goes, and why",
+		Use: "explain NODE[:PORT]", Short: "Explain whether a connection to a node is redirected, and why",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return fmt.Errorf("got %d arguments: expected a node's name or address, for example edge-7:10250", len(args))

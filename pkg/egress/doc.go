@@ -44,37 +44,32 @@
 // refused. Then each IP family has a loop (extension.Loop) that makes a plan and brings it into the
 // kernel. The families never wait for each other's programs.
 //
-// A change costs what it is about, on all of this way. Endpoints of pods on other nodes are left out
-// before anything is planned, unless this node holds their egress IP, or may get it at any moment, as each node
-// of the pool may get the pool's (package placement). So a change of another pod elsewhere asks for no sync.
-// Whatever throws doubt on what the kernel holds (the start, an error, a look that finds other rules)
-// has the whole plan written, as if nothing had been.
+// The cost of a change depends on the change, not on the size of the cluster. Endpoints of pods on other nodes are left out before
+// anything is planned, unless this node holds their egress IP, or may get it at any moment, as each node of the pool may get the pool's
+// (package placement). So a change of a pod elsewhere causes no sync. If anything casts doubt on what the kernel holds (the start, an
+// error, a look that finds other rules), the whole plan is written.
 //
-// Of this package: no lock is held while anybody logs, sets metrics, runs a program or speaks netlink. The Steerer's lock guards the
-// node.Node. Nobody takes another lock while he has this one, or the poolnode's, so what is decided about addresses waits for no plan that is
-// being made. What follows is done without them.
-// Statements, this node's addresses, snapshots of the objects and lists of attachments have numbers, so that an older one never replaces a
-// newer one.
-// One lock is held while others are taken: under that of the sourceports.Allocator, the cluster.State and the portblocks.Keeper are asked.
+// No lock of this package is held while anybody logs, sets metrics, runs a program or speaks netlink. The Steerer's lock guards the
+// node.Node. While that lock or the poolnode's is held, no other lock is taken, so decisions about addresses never wait for a plan that
+// is being made; what follows from them is done after the lock is released. Statements, this node's addresses, snapshots of the objects
+// and lists of attachments have numbers, so that an older one never replaces a newer one. One lock is held while others are taken: the
+// sourceports.Allocator asks the cluster.State and the portblocks.Keeper under its own.
 //
-// Questions of people and of metrics change no way that packets take. The proxier tells of its syncs with its own lock held: that only
-// sets an atomic and wakes the loop.
+// Questions of people and metrics change nothing that packets depend on. The proxier reports its syncs with its own lock held, so that
+// report only sets an atomic and wakes the loop.
 //
 // # Behaviour
 //
-//   - Start: the first look tells what the kernel holds. Rules of before that are right stay as they
-//     are. The loop looks again until it has seen the proxier's jump, or the end of the proxier's
-//     first sync: from then on the proxier does not write in front of our jump.
+//   - Start: the first look shows what the kernel holds. Correct rules of an earlier process stay. The loop looks again until it has seen
+//     the proxier's jump, or the end of the proxier's first sync: after that the proxier does not write in front of our jump.
 //   - Stop: all rules stay in the kernel. New and established flows go on.
-//   - Flush or restore by somebody else: a look finds it after half a sync period at the latest (three
-//     quarters where looks take long), and the rules are repaired. The proxier is asked to write its own
-//     rules, too, because its monitor misses the flush of a single table. Flows that began meanwhile by
-//     other rules are ended.
-//   - Regular looks do not list all tables as long as the fingerprint of the kernel's tables is that of
-//     the last look, or our rules and the proxier's are as they were (package reconcile). Every ten
-//     minutes they read everything all the same. Of a legacy nat table larger than 8 MiB, and of other
-//     legacy tables, the fingerprint has numbers and sizes only: a rule that was replaced by one of the
-//     same size, or moved, is found then, or by 'openshift egress verify'.
+//   - Flush or restore by somebody else: a look finds it after half a sync period at the latest (three quarters where looks take long),
+//     and the rules are repaired. The proxier is asked to write its own rules as well, because its monitor misses the flush of a single
+//     table. Flows that began under other rules meanwhile are ended.
+//   - Regular looks do not list all tables if the fingerprint of the kernel's tables is that of the last look, or if our rules and the
+//     proxier's are unchanged (package reconcile). Every ten minutes they read everything anyway. For a legacy nat table larger than 8
+//     MiB, and for other legacy tables, the fingerprint has numbers and sizes only: a rule that was replaced by one of the same size, or
+//     moved, is found by that full look, or by 'openshift egress verify'.
 //   - Failure: a write is one transaction, all or nothing. The old rules stay, and it is tried again
 //     after 0.5 s, then twice as long each time, up to the sync period. A failure never keeps the
 //     proxier from programming Services.

@@ -78,7 +78,7 @@ func (e *Extension) update(f *family, regular bool) plan.Change {
 	}
 	change, right := e.state.Audit(f.name)
 	if !right {
-		f.logger.Error(nil, "The plan that followed the changes is not the plan for the objects. This is a fault of the program: please report it, and restart the node")
+		f.logger.Error(nil, "The plan that was updated change by change differs from a plan made of all objects. This is a bug: please report it, and restart the node")
 	}
 	return change
 }

@@ -113,7 +113,7 @@ func (l *Loop) forget(waiter chan struct{}) {
 	l.waiters = slices.DeleteFunc(l.waiters, func(w chan struct{}) bool { return w == waiter })
 }
 
-// Restart says that nothing was due before now: it was waited for what cannot be hurried.
+// Restart counts all that is due as due since now, and forgets the times of changes: what was waited for until now could not be hurried.
 func (l *Loop) Restart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

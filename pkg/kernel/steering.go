@@ -17,24 +17,24 @@ type Steering struct {
 	Self netip.Addr
 	// Ways has the egress IPs whose packets do not leave from this node. Packets of all others do.
 	Ways map[netip.Addr]Way
-	// Held are the egress IPs that this node has and other nodes send packets here for. An address that
+	// Held are the egress IPs that this node has, or may get at any moment, and other nodes send packets here for. An address that
 	// all nodes use where the pods run is not among them.
 	Held map[netip.Addr]bool
-	// Nodes are the addresses under which the other nodes know each other, sorted. With a tunnel they are of the
-	// IP family of Self, without one of that of the packets. Only they may send what this node takes as steered.
+	// Nodes are the addresses under which the other nodes know each other, sorted. With a tunnel they are of the IP family of Self,
+	// without one of that of the packets. This node takes packets as steered only from these.
 	Nodes []netip.Addr
-	// Senders are the hardware addresses of Nodes, as far as they are known. Only without a tunnel do they count, and
-	// only from them does this node take what is steered then.
+	// Senders are the hardware addresses of Nodes, as far as they are known. They count only without a tunnel: then this node takes
+	// packets as steered only from these.
 	Senders map[netip.Addr]HardwareAddr
-	// Homes are the nodes, by their addresses in Nodes or Self, on which bound pods run, as far as they are known. What
-	// begins a flow to the outside from such a pod's address is dropped unless that node has steered it here. A node that nothing
-	// is sent to has none.
+	// Homes are the nodes on which bound pods run, by the nodes' addresses in Nodes or Self, as far as they are known. A packet that
+	// begins a flow from such a pod to the outside is dropped unless that node has steered it here. A node that nothing is sent to
+	// has no Homes.
 	Homes map[netip.Addr]netip.Addr
-	// Roaming: pods may leave through other nodes than their own by the network plugin's own devices. What comes that way from a pod
-	// of another node is not dropped then.
+	// Roaming: pods may leave through other nodes than their own by the network plugin's own devices. Packets of another node's pod
+	// that come that way are not dropped then.
 	Roaming bool
-	// Blocks are the source ports that pods have of egress IPs for themselves, sorted by CompareBlocks. What such a pod sends leaves from
-	// one of these ports, and what comes to one of them without a flow goes to the pod. A pod may have several.
+	// Blocks are the source ports of egress IPs that pods have for themselves, sorted by CompareBlocks. What such a pod sends leaves
+	// from one of its ports, and what comes to one of them without a flow goes to the pod. A pod may have several.
 	Blocks []Block
 	// Shared has for each egress IP with blocks the source ports of the pods that have none.
 	Shared map[netip.Addr]Ports
@@ -91,7 +91,8 @@ const (
 	// Blackhole: the node that had the egress IP is lost, or the egress IP is new. Packets are dropped in silence, for a
 	// moment: TCP repeats a SYN, and so waits for a node to take the address.
 	Blackhole WayKind = "blackhole"
-	// Prohibit: no node has the egress IP. The pod is told at once, by a reset of a TCP connection that begins, else by ICMP.
+	// Prohibit: no node that packets can be sent to has the egress IP. The pod is told at once, by a reset of a TCP connection that
+	// begins, else by ICMP.
 	Prohibit WayKind = "prohibit"
 )
 

@@ -86,14 +86,14 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'all': those of every IP protocol, ICMP included.")
 	fs.StringSliceVar(&f.excludeCIDRs, excludeCIDRsKey, DefaultExclusions, "Destinations that are never SNATed, besides the cluster CIDRs. "+
 		"A list replaces the default, which is link-local addresses and multicast groups.")
-	fs.BoolVar(&f.excludeNodes, excludeNodesKey, true, "Packets to the addresses of the cluster's nodes are never SNATed either: to the first InternalIP of each IP family that each registered with. "+
-		"A kubelet writes its own; if you do not trust them all, set this to 'false' and name the nodes' networks in egress-snat-exclude-cidrs. ExternalIPs belong there, too.")
-	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere, but for those that a Service's annotation network.openshift.io/egress-ip alone names. "+
+	fs.BoolVar(&f.excludeNodes, excludeNodesKey, true, "Packets to the addresses of the cluster's nodes are never SNATed either: to the first InternalIP of each IP family that each Node registered with. "+
+		"A kubelet writes its own Node's addresses. If you do not trust all kubelets, set this to 'false' and list the nodes' networks in egress-snat-exclude-cidrs. ExternalIPs are never covered: list them there, too.")
+	fs.StringSliceVar(&f.allowedCIDRs, allowedCIDRsKey, nil, "The networks in which egress IPs may lie. If it is not set they may lie anywhere, but an address that only a Service's annotation network.openshift.io/egress-ip names then has to lie in a network of egress-snat-namespace-cidrs. "+
 		"On OpenShift the external IP policy of Network.config.openshift.io/cluster applies as well.")
 	fs.StringSliceVar(&f.namespaceCIDRs, namespaceCIDRsKey, nil, "NAMESPACE=CIDR: the network is reserved for the egress IPs of this namespace, which may lie nowhere else. "+
 		"Several values for a namespace add up, and one network may be given to several namespaces. "+
-		"*=CIDR: where the egress IPs of all namespaces that are not named may lie; without it, wherever nothing is reserved. "+
-		"A reserved network must not have nodes' addresses, which are ignored there: so no kubelet that claims an egress IP as its own has it refused.")
+		"*=CIDR: the network for the egress IPs of all namespaces that are not named. Without it, they may lie wherever nothing is reserved. "+
+		"A reserved network must not contain nodes' addresses. They are ignored there, so that no kubelet can block an egress IP by claiming it as its own address.")
 	fs.BoolVar(&f.allowNodeIPs, allowNodeIPsKey, false, "An egress IP may be a node's primary address (the first InternalIP that it registered with).")
 	fs.BoolVar(&f.loadBalancerIPs, loadBalancersKey, false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
 		"(status.loadBalancer.ingress, of ipMode VIP).")
@@ -104,15 +104,15 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'cluster': all, for network plugins whose pods leave through other nodes than their own.")
 	fs.StringVar(&f.backend, backendKey, "", "How the rules of egress SNAT are written. 'iptables': chains in the nat table. 'nftables': a table of their own. "+
 		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
-	fs.BoolVar(&f.portSecurity, portSecurityKey, true, "A packet with the address of a bound pod leaves a pod's interface on this node only if the pod is behind it, so that no other pod can use the address. "+
-		"'false': sources are not checked. Only for network plugins whose pods share interfaces.")
+	fs.BoolVar(&f.portSecurity, portSecurityKey, true, "On this node, a packet with the address of a bound pod is accepted only from the interface that this pod is behind, so that no other pod can use the address. "+
+		"'false': sources are not checked. Use that only for network plugins whose pods share interfaces.")
 	f.steering.add(fs)
 	f.pool.add(fs)
 	f.journal.add(fs)
 	fs.StringVar(&f.socket, socketKey, status.DefaultSocket, "The local socket on which this node answers 'openshift egress' and 'openshift tunnel', to root alone: an absolute path, or empty for no socket.")
 	addAttaching(fs, &f.attaching)
-	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the plan is also made of all objects at once, and a difference is logged. "+
-		"It costs as much as the cluster is large.")
+	fs.BoolVar(&f.audit, "egress-snat-audit", false, "For debugging. Twice in a sync period, the node also makes the plan from scratch, and logs any difference. "+
+		"The cost grows with the size of the cluster.")
 }
 
 // addAttaching adds the flags about the CNI plugin.
@@ -121,9 +121,9 @@ func addAttaching(fs *pflag.FlagSet, a *attach.Config) {
 	fs.StringVar(&a.Kubelet, kubeletSocketKey, kubelet.DefaultSocket, "The socket of the kubelet's Pods API (Kubernetes 1.37), which the node asks for the labels of pods that start: an absolute path, or empty to ask nobody.")
 	fs.BoolVar(&a.WatchPods, watchPodsKey, false, "The node watches its pods, for their labels where the kubelet has no Pods API. "+
 		"Its user needs the right to get, list and watch all pods.")
-	fs.StringVar(&a.Lists, cniConfDirKey, conflist.DefaultFolder, "The folder in which the container runtime finds its list of CNI plugins. The node says if the plugin was in the list and is no more: an absolute path, or empty to look at none.")
+	fs.StringVar(&a.Lists, cniConfDirKey, conflist.DefaultFolder, "The folder in which the container runtime finds its list of CNI plugins. The node reports it if the plugin disappears from the list. An absolute path, or empty to watch no list.")
 	fs.StringVar(&a.Install, cniInstallKey, "", "The folder with the plugin origin-node-cni, for example /opt/cni/bin. The node then puts the plugin at the end of the list of CNI plugins, again whenever other software rewrites the list, "+
-		"and --cleanup takes it out. It never makes a list, and leaves it alone while nothing tells the labels of pods. Empty: the list is left as it is.")
+		"and --cleanup removes it. The node never creates a list, and does not change it while it has no source of pods' labels. Empty: the node does not change the list.")
 }
 
 // arguments are the flags of kube-proxy and of this project, with values.

@@ -21,8 +21,8 @@ const (
 
 func (f *journalFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.folder, journalKey, "", "The folder in which this node writes down which pod has which source ports, with egress-snat-port-blocks: an absolute path on a disk that outlives a reboot. "+
-		"Empty: /var/lib/origin-node/journal, or with another egress-snat-socket beside that.")
-	fs.StringVar(&f.size, journalSizeKey, "64Mi", "How much of the disk the journal uses, at least 1Mi. The oldest of its 8 files is removed when more is needed; a pod's life takes less than 200 bytes, a day of the node 45 kB.")
+		"Empty: /var/lib/origin-node/journal or, if egress-snat-socket is not the default, that path with .journal appended.")
+	fs.StringVar(&f.size, journalSizeKey, "64Mi", "How much of the disk the journal may use, at least 1Mi. When it needs more, the oldest of its 8 files is removed. A pod takes 170 to 200 bytes for each egress IP, the node itself 45 kB a day.")
 }
 
 // JournalFolder returns where a node with these values of egress-snat-journal and egress-snat-socket has its journal.

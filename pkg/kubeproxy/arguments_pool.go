@@ -29,14 +29,14 @@ const (
 )
 
 func (f *poolFlags) add(fs *pflag.FlagSet) {
-	fs.StringSliceVar(&f.cidrs, assignCIDRsKey, nil, "Networks whose egress IPs are put on nodes by this program, and moved when a node fails: egress IPs of granted Services that lie in them. "+
-		"An interface of the nodes must have a subnet that contains them. "+
-		"The networks must not have nodes' addresses, which are ignored there. Without it, addresses are the business of others, for example keepalived.")
-	fs.StringVar(&f.nodes, assignNodesKey, cluster.PoolLabel, "A label selector: the nodes that these egress IPs are put on. Three or more of them survive the loss of one; "+
-		"of two, the one that is left needs a default gateway that answers. Use a label that no kubelet can give its own Node, such as one of node-restriction.kubernetes.io. "+
+	fs.StringSliceVar(&f.cidrs, assignCIDRsKey, nil, "Networks whose egress IPs this program puts on nodes, and moves when a node fails. It does so for all egress IPs in them that Services have been granted. "+
+		"Each of these nodes needs an interface with a subnet that contains the addresses. "+
+		"The networks must not contain nodes' addresses, which are ignored there. Without this argument, other software places the addresses, for example keepalived.")
+	fs.StringVar(&f.nodes, assignNodesKey, cluster.PoolLabel, "A label selector: the nodes that these egress IPs are put on. A pool of three or more nodes survives the loss of one; "+
+		"in a pool of two, the remaining node needs a default gateway that answers. Use a label that no kubelet can give its own Node, such as one of node-restriction.kubernetes.io. "+
 		"If this is not set, nodes with the former label "+cluster.FormerPoolLabel+" get them, too, with a warning: set it when all nodes have the new label.")
 	fs.Uint16Var(&f.port, assignPortKey, 7947, "The port, UDP and TCP, by which these nodes find out whether the others are alive. It must be open between them. "+
-		"What they say is sealed with the keys of egress-snat-key-file, or those that the nodes share; a node without a key is not heard.")
+		"Their messages are encrypted with the keys of egress-snat-key-file, or with the keys that the nodes share. Messages of a node without a key are ignored.")
 }
 
 // takePool parses these arguments. Steering must have been taken.

@@ -49,24 +49,26 @@ const (
 )
 
 func (f *steeringFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.mode, steeringKey, string(holders.Auto), "Whether packets of a pod that does not run where its egress IP is are sent to the node that has it. "+
-		"'auto': if this kernel can; an egress IP that no node has is used where the pod runs, as without steering. "+
-		"'required': such an egress IP is unreachable, and a kernel that cannot steer is an error. 'off': every pod uses its egress IP where it runs.")
+	fs.StringVar(&f.mode, steeringKey, string(holders.Auto), "Whether a pod's packets are sent to the node that has the pod's egress IP, if that is another node. "+
+		"'auto': if this kernel can. An egress IP that no node has is used where the pod runs. "+
+		"'required': always. Packets for an egress IP that no node has are refused, and a kernel that cannot steer is an error. 'off': never. Every pod uses its egress IP where it runs.")
 	fs.StringVar(&f.transport, transportKey, string(steering.VXLAN), "How packets get to the node that has their egress IP. 'vxlan': through a tunnel between the nodes. "+
-		"'direct': the node is their next hop, which costs no MTU and needs all nodes on one L2 network, and none of them as the router of other nodes' pods. The same on all nodes.")
-	fs.StringVar(&f.fastPath, fastPathKey, fastPathSteered, "Whether packets of established TCP and UDP flows take a shorter way through the kernel, where this kernel can and the process may load programs into it (CAP_BPF, CAP_PERFMON; CAP_SYS_ADMIN where conntrack is a module). 'steered': those that one node sends to another, and those that unbound pods send from their node's own address, with their answers. 'all': also those of bound pods that leave from the pod's own node. "+
-		"They pass no firewall rules and no rules' counters of these nodes, which see the first packets of each flow, and those that end it. Sets two of conntrack's settings on the node. 'off': all packets pass all rules.")
+		"'direct': the node is their next hop. That does not reduce the MTU, but all nodes must be on one L2 network, and no node may be the router of other nodes' pods. Use the same value on all nodes.")
+	fs.StringVar(&f.fastPath, fastPathKey, fastPathSteered, "Whether packets of established TCP and UDP flows take a shorter way through the kernel. It needs a kernel that can do that, and a process that may load programs into it (CAP_BPF, CAP_PERFMON; CAP_SYS_ADMIN where conntrack is a module). "+
+		"'steered': packets that one node sends to another, and packets that unbound pods send from their node's own address, with their answers. 'all': also packets of bound pods that leave from the pod's own node. 'off': all packets pass all rules. "+
+		"On the shorter way, packets bypass the firewall rules of these nodes and the counters of the rules: these see only the first packets of each flow, and those that end it. Unless it is 'off', the node changes two settings of conntrack.")
 	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
-	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6, side by side, which no other component uses.")
+	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6 adjacent bits that no other component uses.")
 	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, holders.DefaultNamespace, "The namespace in which each node has a Lease that tells which egress IPs it has.")
-	fs.Uint16Var(&f.announcePort, announcePortKey, 4798, "The UDP port by which nodes also tell each other directly which egress IPs they have, the same on all nodes. "+
-		"It must be open between the nodes. 0: they learn it from the Leases alone, and so not while the API server is away.")
-	fs.StringVar(&f.keyFile, keyFileKey, "", "A file with the key by which nodes know each other, the same on all nodes: a line of at least 16 characters, for example the output of 'openssl rand -hex 32'. "+
-		"Of several lines the first is used, and all are accepted. Without it, the nodes make keys by themselves, change them every 30 days, and share them by the Secret "+keys.SecretName+" in the namespace of the Leases.")
-	fs.StringVar(&f.metalLBNamespace, metalLBKey, metallb.DefaultNamespace, "The namespace of MetalLB. Where MetalLB announces load-balancer IPs in layer 2 mode, the node that announces one counts as the node that has it, and the pool leaves alone what MetalLB has to announce. "+
-		"Empty: whatever MetalLB does, it does not count.")
-	fs.StringVar(&f.portBlocks, portBlocksKey, "0", "The number of source ports that a pod which starts with the CNI plugin has of its egress IPs for itself, a power of two from 64 to 8192, for example 512. The pod uses these ports inside, too, so an address and a port name the pod. "+
-		"A pod has no more connections at a time to one address and port than these. A Service's annotation "+cluster.PortBlockAnnotation+" has another number for its pods. The same on all nodes. 0: all pods of an egress IP share its ports. Needs "+steeringKey+".")
+	fs.Uint16Var(&f.announcePort, announcePortKey, 4798, "The UDP port on which nodes also announce their egress IPs directly to each other, the same on all nodes. "+
+		"It must be open between the nodes. 0: nodes learn of moves only from the Leases, so not while the API server is away.")
+	fs.StringVar(&f.keyFile, keyFileKey, "", "A file with the key by which nodes authenticate each other, the same on all nodes: a line of at least 16 characters, for example the output of 'openssl rand -hex 32'. "+
+		"If it has several lines, the first is used to sign and encrypt, and all are accepted. Without a file, the nodes create keys, change them every 30 days, and share them in the Secret "+keys.SecretName+" in the namespace of the Leases.")
+	fs.StringVar(&f.metalLBNamespace, metalLBKey, metallb.DefaultNamespace, "The namespace of MetalLB. If MetalLB announces a load-balancer IP in layer 2 mode, the announcing node counts as the node that has it. The pool does not place addresses that MetalLB has to announce. "+
+		"Empty: MetalLB is ignored.")
+	fs.StringVar(&f.portBlocks, portBlocksKey, "0", "How many source ports of its egress IPs a pod gets for itself alone, if it starts with the CNI plugin: a power of two from 64 to 8192, for example 512. The pod uses the same ports inside, so an address and a port identify the pod. "+
+		"The number limits the pod's simultaneous connections to one address and port; a pod that uses nearly all of them gets a second block of the same size, once, if enough are free. "+
+		"A Service's annotation "+cluster.PortBlockAnnotation+" sets another number for its pods. Use the same value on all nodes. 0: all pods of an egress IP share its ports. Needs "+steeringKey+".")
 }
 
 // The values of egress-snat-fast-path.
@@ -210,7 +212,7 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	if s.Mode == holders.Required {
 		return p.config.Errorf("proxyArguments."+steeringKey, "packets cannot be sent to the nodes that have their egress IPs: %w", err)
 	}
-	klog.FromContext(ctx).Error(err, "Packets are not sent to the nodes that have their egress IPs: pods on other nodes use their egress IPs where they run, and answers do not reach them. Remove the cause and restart the node, or set the argument to \"off\"",
+	klog.FromContext(ctx).Error(err, "This node cannot send packets to the nodes that hold their egress IPs: its pods whose egress IP is on another node use it here, and get no answers. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
 	s.Mode, s.Unavailable = holders.Off, err
 	return cleanupSteering(ctx, p.extension.Backend)

@@ -44,7 +44,7 @@ func (f *tunnelFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.configMap, tunnelConfigMapKey, "kube-system/yurt-tunnel-server-cfg", "NAMESPACE/NAME of a ConfigMap that has more ports, in OpenYurt's keys dnat-ports-pair, http-proxy-ports and https-proxy-ports; empty for none. "+
 		"images/node/rbac-tunnel.yaml has the right to read it.")
 	fs.BoolVar(&f.fromPods, tunnelFromPodsKey, false, "Connections of the pods of this node, which are those from the cluster CIDRs, go to the tunnel server as well.")
-	fs.BoolVar(&f.anyDestination, tunnelAnyDestinationKey, false, "Connections of this node to the tunnel's ports of any address go to the tunnel server, not only of nodes behind the tunnel; except those of nodes that are reached directly, and the tunnel server's own. That is what OpenYurt does. Not together with "+tunnelFromPodsKey+".")
+	fs.BoolVar(&f.anyDestination, tunnelAnyDestinationKey, false, "Connections of this node to the tunnel's ports go to the tunnel server whatever their destination address, not only those to nodes behind the tunnel. Addresses of nodes that are reached directly, and of the tunnel server, are exempt. OpenYurt does the same. Cannot be combined with "+tunnelFromPodsKey+".")
 }
 
 // takeTunnel parses these arguments.

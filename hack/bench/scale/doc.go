@@ -6,9 +6,9 @@
 //	hold the egress    hold none          holds none, and      a watch of Leases for each
 //	IPs, as a pool                        hears Leases alone   other Node, on its own connection
 //
-// Real are the API server with all objects, and as many processes of the built binary as fit, each in a network
-// namespace with a user of its own. All other Nodes are objects. A stand-in does what is on the way of a moved address: it
-// watches the Leases as a node does, and notes when it was told.
+// The API server with all objects is real, and so are as many processes of the built binary as fit, each in a network
+// namespace with a user of its own. All other Nodes are objects only. A stand-in does for such a Node what matters when an
+// address moves: it watches the Leases as a node does, and notes when it was told.
 //
 // The cluster has 10,000 Services with 100,000 endpoints, 20 on each node, and is measured in several sizes: with the same
 // addresses on more nodes, and with fewer addresses on the same nodes. In each of them, all processes begin anew:
@@ -28,7 +28,7 @@
 // An address moves: it is gone from one node's interface and on another's. A kernel follows when its steering table leads
 // the packets of its own pod to the new holder.
 //
-// What is called calculated is of the whole cluster: the value of a node times their number.
+// A calculated value is for the whole cluster: the value of one node times the number of nodes.
 //
 // It is an error if a node does not follow, writes its Lease more often than it should, or asks for kinds of objects that it
 // has no business with.

@@ -163,8 +163,8 @@ func permissionBranches(config Config) (branches []branch) {
 				"\n      + '=CIDR; use an address in one of them, or add ' + "+owner+" + '=' + "+host)})
 	if config.AllowedCIDRs == nil {
 		branches = append(branches, branch{"c.annotated != '' && !" + in("variables.ownCIDRs"), saying("NotAllowed",
-			"is named by the annotation alone, so it has to lie in a network of proxyArguments.egress-snat-allowed-cidrs, which are those of all egress IPs then, or of "+
-				pins+", as '\n      + variables.home + '=CIDR, which are all of this namespace\\'s then'")})
+			"is named by the annotation only, and no argument of the nodes allows it: add its network to proxyArguments.egress-snat-allowed-cidrs (which then limits all egress IPs), or add '\n      + variables.home + '=CIDR to "+
+				pins+" (which then limits the egress IPs of this namespace)'")})
 	}
 	return branches
 }

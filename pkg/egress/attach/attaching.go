@@ -60,14 +60,16 @@ type Node struct {
 	// Assign returns the source ports that a pod with these bindings has of its egress IPs, within a bounded time, and the number of those
 	// in a block; no ports if pods have none of their own. Nil: they have not.
 	Assign func(ctx context.Context, attachment attachments.Attachment, bindings []plan.Binding) (ports []attachments.Ports, blockSize int, err error)
-	// Recorded returns when it is written down which ports a pod has that Assign has returned, or ctx ends: that goes on while they are
-	// written into the kernel. A pod does not wait for long for what cannot be written down. Nil: nobody does.
+	// Recorded returns when the ports that Assign returned for a pod have been written down, or ctx ends. The writing goes on while
+	// the ports are written into the kernel. If they cannot be written down, the pod does not wait for long. Nil: nobody writes them
+	// down.
 	Recorded func(ctx context.Context, containerID string)
 	// TakeLocalPorts takes the setting of source ports in the network namespace of a pod with ports of its own, open for reading and writing;
 	// the file is its own then, also after an error. Nil: nobody needs it.
 	TakeLocalPorts func(containerID string, file *os.File) error
-	// Follow is told of all attachments after each change, before whoever has changed something goes on. No lock is held, so what has no
-	// higher number than something before is nothing new, and to be ignored. Nil: nobody has to be told.
+	// Follow is told all attachments after each change, before the caller that changed something goes on. No lock is held, so calls
+	// may overtake each other: one whose number is not higher than that of an earlier call is to be ignored. Nil: nobody has to be
+	// told.
 	Follow func(number uint64, all []attachments.Attachment)
 	// Attached returns when it is known behind which interface a pod is that the plugin has told of.
 	Attached func(context.Context)
@@ -90,7 +92,7 @@ func New(ctx context.Context, config Config, state *cluster.State, node Node) *A
 	logger := klog.FromContext(ctx)
 	store, err := attachments.Open(attachments.Folder(socket))
 	if err != nil {
-		logger.Error(err, "Some files about pods cannot be read. Where they are called .corrupt now, delete the pods that they name and then these files")
+		logger.Error(err, "Cannot read some files about pods. For each file that was renamed to .corrupt, delete the pod that it names, then the file")
 	}
 	a := &Attacher{
 		ctx: ctx, logger: logger, config: config, state: state, node: node,
@@ -102,7 +104,7 @@ func New(ctx context.Context, config Config, state *cluster.State, node Node) *A
 		},
 	}
 	if err := a.load(); err != nil {
-		logger.Error(err, "Some pods that ended while no node process ran are not known; their bindings end with their EndpointSlices")
+		logger.Error(err, "Cannot find out which pods ended while no node process ran; their bindings stay until EndpointSlices no longer name the pods")
 	}
 	return a
 }
@@ -128,7 +130,7 @@ func (a *Attacher) Run(running *sync.WaitGroup, client kubernetes.Interface) {
 	if socket := a.config.Kubelet; socket != "" {
 		var err error
 		if sources.kubelet, err = kubelet.New(socket); err != nil {
-			a.logger.Error(err, "The kubelet is not asked for the labels of its pods")
+			a.logger.Error(err, "Cannot ask the kubelet for the labels of its pods")
 		} else {
 			running.Go(func() { a.refreshPods(sources) })
 		}
@@ -195,7 +197,7 @@ func (a *Attacher) sweepAgain() {
 		}
 		cniUnconfirmed.WithLabelValues().Set(float64(a.unconfirmed(time.Now())))
 		if err := a.Sweep(a.ctx, time.Now()); failed.Changes(err) && err != nil && a.ctx.Err() == nil {
-			a.logger.Error(err, "Following the ends of pods failed; will retry, further failures are not logged")
+			a.logger.Error(err, "Cannot find out which pods have ended; will retry, the same failure is not logged again")
 		}
 		labelled = a.checkLabels(labelled, time.Now())
 	}

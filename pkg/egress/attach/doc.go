@@ -1,5 +1,5 @@
-// Package attach answers the CNI plugin: a pod that an egress IP is for starts when the kernel holds its bindings, and its address is
-// given away when the kernel holds none of them any more.
+// Package attach answers the CNI plugin. A pod with an egress IP starts only when the kernel holds its bindings, and its address is given
+// to another pod only when the kernel holds none of them any more.
 //
 //	CNI plugin ─► cni.Serve ─► Attacher ─► cluster.State (whose an address is) ─► a sync ─► the answer
 //	kubelet's Pods, or an informer ─┘ (labels)

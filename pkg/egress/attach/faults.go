@@ -86,7 +86,7 @@ func (a *Attacher) fails(kind pluginFault, err error) {
 		return
 	}
 	if err != nil {
-		a.logger.Error(err, "The CNI plugin does not do its work; will retry, further failures are not logged", "fault", kind)
+		a.logger.Error(err, "The CNI plugin does not do its work; will retry, the same failure is not logged again", "fault", kind)
 	}
 	a.node.FaultsChanged()
 }

@@ -105,7 +105,7 @@ func (l *pluginList) put(list conflist.List, now time.Time) error {
 	case !slices.Contains(cni.Versions, list.Version):
 		return fmt.Errorf("it is not put into %s: the list has the cniVersion %q; the plugin knows %v", list.Path, list.Version, cni.Versions)
 	case len(list.Plugins) == 0:
-		return fmt.Errorf("it is not put into %s: the list has no plugin itself that gives pods their addresses", list.Path)
+		return fmt.Errorf("it is not put into %s: the list itself has no plugins, so none in it gives pods their addresses", list.Path)
 	}
 	if err := l.checkLabels(now); err != nil {
 		return fmt.Errorf("it is not put into %s: %w: %w", list.Path, errUnlabelled, err)

@@ -116,7 +116,7 @@ func TestPluginList_Puts(t *testing.T) {
 	l.writes(bridgeOfOld)
 	l.sees("0.2.0", "")
 	l.writes(pluginsElsewhere)
-	l.sees("has no plugin itself", "")
+	l.sees("itself has no plugins", "")
 	l.writes(bridge)
 	l.labels = errNoSource
 	l.sees(errUnlabelled.Error(), "")

@@ -53,7 +53,7 @@ func (s podSources) Known(pod attachments.Pod) (podObject, bool) {
 }
 
 // errNotAsked means that the namespace had no claims a moment ago.
-var errNotAsked = errors.New("the namespace has had a claim for a moment only; the next try asks")
+var errNotAsked = errors.New("a Service of the namespace has only just claimed an egress IP; the next attempt asks for the pod's labels")
 
 var errNotListed = errors.New("the API server has not listed this node's pods: with egress-snat-watch-pods the node needs images/node/rbac-cni.yaml")
 
@@ -243,7 +243,7 @@ func (a *Attacher) refreshPod(sources podSources, pod attachments.Pod) (isGone b
 func (a *Attacher) takePod(object podObject) {
 	changed, err := a.setPod(object)
 	if err != nil {
-		a.logger.Error(err, "The new labels of a pod hold, but are not in its file; will retry", "pod", klog.KRef(object.Namespace, object.Name))
+		a.logger.Error(err, "The new labels of a pod are in effect, but not yet saved in its file; will retry", "pod", klog.KRef(object.Namespace, object.Name))
 	}
 	a.node.Changed(changed, time.Now())
 }

@@ -44,15 +44,15 @@ type Attachment struct {
 	// Released is when the pod gave its addresses back; zero as long as it has them. EndpointSlices may name
 	// it for a while.
 	Released time.Time `json:"released,omitzero"`
-	// Ports are the source ports that the pod has of its egress IPs; nil as long as that is not decided, or where it is none of the node's
-	// business. BlockSize is the number of ports of the block that it was to get.
+	// Ports are the pod's source ports of its egress IPs; nil as long as they are not decided, or if this node does not see to them.
+	// BlockSize is the number of ports of the block that the pod was to get.
 	Ports     []Ports `json:"ports,omitempty"`
 	BlockSize int     `json:"blockSize,omitempty"`
-	// Widened: the pod was given the ports that it has besides inside, too.
+	// Widened: the pod can use the ports of its second block inside, too.
 	Widened bool `json:"widened,omitempty"`
-	// Recorded: it is written down, or was tried, that the pod has these no more.
+	// Recorded: it has been written down, or that was tried, that the pod no longer has these ports.
 	Recorded bool `json:"recorded,omitempty"`
-	// Cleared: nothing in the kernel is for it any more, since it was released.
+	// Cleared: since it was released, the kernel holds nothing for it any more.
 	Cleared bool `json:"cleared,omitempty"`
 }
 

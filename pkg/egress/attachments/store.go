@@ -39,9 +39,9 @@ func Open(folder string) (*Store, error) {
 // ErrEnded is that of [Store.Put] for a container that has been released.
 var ErrEnded = errors.New("the container has ended")
 
-// Put takes an attachment in the place of the one of the same container, and releases others that have one of its
-// addresses or interfaces: both are one pod's. The same again keeps its Since and its Ports. It is an error if ctx has ended. After an error
-// nothing has changed.
+// Put stores an attachment in the place of the one of the same container, and releases others that have one of its addresses or
+// interfaces, because each belongs to one pod alone. If pod and addresses are the same as before, Since and Ports are kept. The error is
+// [ErrEnded] for a container that has been released; it is also an error if ctx has ended. After an error nothing has changed.
 func (s *Store) Put(ctx context.Context, a Attachment) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -247,7 +247,7 @@ func (b *Balancer) Follow(ctx context.Context, running *sync.WaitGroup, client d
 	}
 	running.Go(func() { b.run(ctx) })
 	running.Go(func() {
-		if !cluster.Await(ctx, b.logger, b.config.Explain, installed, "Cannot tell whether there is MetalLB; will retry, further failures are not logged", metallb.Statuses.Group) {
+		if !cluster.Await(ctx, b.logger, b.config.Explain, installed, "Cannot tell whether there is MetalLB; will retry, the same failure is not logged again", metallb.Statuses.Group) {
 			return
 		}
 		for resource, selector := range resources {
@@ -262,7 +262,7 @@ func (b *Balancer) followResource(ctx context.Context, client dynamic.Interface,
 	for ctx.Err() == nil {
 		var since time.Time
 		usable := func() (bool, error) { return b.usable(ctx, client, api, resource, selector, &since) }
-		if !cluster.Await(ctx, b.logger, b.config.Explain, usable, "Cannot read objects of MetalLB; will retry, further failures are not logged", resource.GroupResource().String()) {
+		if !cluster.Await(ctx, b.logger, b.config.Explain, usable, "Cannot read objects of MetalLB; will retry, the same failure is not logged again", resource.GroupResource().String()) {
 			return
 		}
 		b.watch(ctx, client, resource, selector)

@@ -5,6 +5,6 @@
 //	discovery ─► a watch for each resource ─┴─► Balancer ─► metallb.Book ───┼─► Reserved: what the pool leaves alone has changed
 //	                                                                        └─► Known: all objects are known, or nobody may read them
 //
-// What cannot be read keeps nothing waiting for more than ten seconds. It is a fault if one of the cluster's egress IPs is a load
+// Objects that cannot be read delay nothing for more than ten seconds. They are a fault only if one of the cluster's egress IPs is a load
 // balancer's.
 package balancer

@@ -136,7 +136,7 @@ func (c *Ender) Run(ctx context.Context) {
 				logger.Info("Reset connections whose ports could not be told apart after the failover", "ipFamily", family, "connections", deleted.Ended)
 			}
 			if failed[family].Turns(err) && err != nil && ctx.Err() == nil {
-				logger.Error(err, "Connections of two pods with the same port for one destination may hang after their egress IP has come here; further failures are not logged", "ipFamily", family)
+				logger.Error(err, "Cannot find or reset connections with clashing ports: since their egress IP came here, connections of two pods with the same port and destination may hang; further failures are not logged", "ipFamily", family)
 			}
 		}
 	})

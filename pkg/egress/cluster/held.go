@@ -42,9 +42,9 @@ func (i addressIndex) count(service types.NamespacedName, endpoints []plan.Endpo
 	}
 }
 
-// SetHeld takes which addresses this node holds, egress IPs and others, and tells whether plans may
-// change. What has a smaller revision than was taken before is not taken. It costs what the Services concerned have; the first of them,
-// all endpoints of claims.
+// SetHeld takes the addresses that this node holds or may get at any moment, egress IPs and others, and tells whether plans may change. A
+// revision that is smaller than one taken before is ignored. The cost follows from the Services concerned; for the first of them, all
+// endpoints of claims are gone through.
 func (s *State) SetHeld(held map[netip.Addr]bool, revision uint64) (changed bool) {
 	if s.Config.Scope == placement.Cluster {
 		return false // it has all endpoints

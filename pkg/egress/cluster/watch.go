@@ -116,7 +116,7 @@ func (w *Watcher) watchNetwork(client configclient.Interface) {
 		}
 		return exists, err
 	}
-	if Await(w.ctx, w.logger, w.Explain, usable, "Cannot tell whether the cluster has a policy on external IPs; will retry, further failures are not logged", networkSource) {
+	if Await(w.ctx, w.logger, w.Explain, usable, "Cannot tell whether the cluster has a policy on external IPs; will retry, the same failure is not logged again", networkSource) {
 		w.watchExistingNetwork(client)
 	}
 }
@@ -230,7 +230,7 @@ func (w *Watcher) keepRegistrations() {
 			continue // those that nobody has seen may still come
 		}
 		if err := w.State.saveRegistrations(); failed.Changes(err) && err != nil {
-			w.logger.Error(err, "Cannot save the addresses with which Nodes registered, so the next process trusts those that Nodes report then; will retry, further failures are not logged", "file", w.State.Config.KeptNodes)
+			w.logger.Error(err, "Cannot save the addresses that Nodes registered with, so the next process will trust the addresses that Nodes report when it starts; will retry, the same failure is not logged again", "file", w.State.Config.KeptNodes)
 		}
 	}
 }

@@ -33,10 +33,10 @@ func (d *Desk) config(objects cluster.Objects) (config egress.Config, doubts []s
 	}
 	if len(all) == 0 {
 		return egress.Config{}, nil, fmt.Errorf("no node publishes its configuration in a Lease of the namespace %s, and the plan depends on it: "+
-			"nodes do if they steer and one has an egress IP. Give a node's configuration with --config=FILE, or another namespace with --lease-namespace", d.LeaseNamespace)
+			"nodes publish it if they steer and hold an egress IP. Give a node's configuration with --config=FILE, or another namespace with --lease-namespace", d.LeaseNamespace)
 	}
 	if len(all) > 1 {
-		doubts = []string{fmt.Sprintf("the nodes differ in their configuration, and the plan is that of most. %s: %s. %s: %s. Give one with --config=FILE",
+		doubts = []string{fmt.Sprintf("the nodes differ in their configuration; the plan uses that of most nodes. %s: %s. %s: %s. To use another one, give it with --config=FILE",
 			several(all[0].nodes), all[0].text, several(all[1].nodes), all[1].text)}
 	}
 	config, err = d.Parse(fmt.Sprintf("Lease %s/%s: metadata.annotations[%s]", d.LeaseNamespace, all[0].nodes[0], holders.ConfigurationAnnotation), all[0].text)

@@ -40,7 +40,7 @@ func (d *Desk) PortBlocks(ctx context.Context) (PortBlocks, error) {
 		return result, err
 	}
 	if !leases.readable {
-		return result, fmt.Errorf("which ports pods have is told in the nodes' Leases: no right to list %s in the namespace %s, which images/node/rbac-viewer.yaml gives", leases.resource, namespace)
+		return result, fmt.Errorf("cannot read which pods have which source ports: no right to list %s in the namespace %s; images/node/rbac-viewer.yaml grants it", leases.resource, namespace)
 	}
 	objects, err := leases.list(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *PortBlocks) add(lease *coordinationv1.Lease) {
 	}
 	b.Nodes++
 	if !isFresh(lease, b.Time) {
-		b.Doubts = append(b.Doubts, fmt.Sprintf("%s was renewed last at %s: what its pods have may have changed since", field, renewed(lease).UTC().Format(time.RFC3339)))
+		b.Doubts = append(b.Doubts, fmt.Sprintf("%s was renewed last at %s: its pods' ports may have changed since", field, renewed(lease).UTC().Format(time.RFC3339)))
 	}
 	for _, a := range assignments {
 		b.Assignments = append(b.Assignments, ToldAssignment{a, renewed(lease)})

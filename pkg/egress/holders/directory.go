@@ -17,10 +17,10 @@ const (
 	// lostTime is how long another node may take to get an address that no node has any more. So long
 	// packets are dropped in silence, and TCP repeats them.
 	lostTime = 5 * time.Second
-	// MaxEpoch is the largest epoch that is read, and issued. An address that moved every millisecond would not get there in
-	// thirty years, so who announces one that is higher is not honest, or not well. One that is as high binds nobody for ever:
-	// the next holder gets the same one, and of several that have it those count that give signs of life, and of these the one
-	// that has announced it last.
+	// MaxEpoch is the largest epoch that is read, and issued. An address that moved every millisecond would not get there in thirty
+	// years, so a node that announces a higher one is dishonest or broken. MaxEpoch itself does not bind an address to a node for
+	// ever: the next holder gets the same epoch. Of several nodes with it, those that give signs of life count first, and of these
+	// the one that has announced the address last.
 	MaxEpoch = 1 << 40
 	// maxRevision is the largest revision that is read: after one near 2^64 no other could follow.
 	maxRevision = 1 << 40
@@ -195,9 +195,8 @@ func (d *Directory) Apply(event Event, now time.Time) (changed bool) {
 	return d.Changed()
 }
 
-// Changed tells whether any answer has changed since it was last told: that of Holder but for Since, of Own or of Leased, or which
-// live nodes have an address; the third result of Leased changes without that. It is to be asked after what the pool's part of this node
-// decides, too.
+// Changed tells whether any answer has changed since the last call: that of Holder but for Since, that of Own, that of Leased but for its
+// third result, or which live nodes have an address. Ask it also after the pool's part of this node has decided something.
 func (d *Directory) Changed() (changed bool) {
 	d.turnAt = d.nextTurn()
 	changed, d.changed = d.changed, false

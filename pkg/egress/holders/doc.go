@@ -25,18 +25,21 @@
 //	    network.openshift.io/egress-configuration: '{"cluster-cidr": ["10.128.0.0/14"]}'
 //	    network.openshift.io/egress-port-blocks-assigned: '[{"pod": {"name": "web-0", …}, "ports": {"first": 1024, "last": 1535}, …}]'
 //
-// The epoch of an address grows each time a node gets it, but when an address of the pool is back on the interface of a node that has
-// not given it up: it is higher by one than all that other nodes announce, in
-// either way, than that of a holder that is lost, and than what members of the pool have said. A process that starts keeps
-// the epoch that its node's Lease
-// has. The revision grows each time a node says something else, and goes on from the Lease's at a start: it tells which
-// of two statements of a node is the later one. The choices are the egress IPs of the node's pods whose Services have several; they are in
-// the Lease alone. A node with choices has a Lease also without an address, and writes it again when somebody deletes or changes it. What a node has
-// chosen counts until it says something else, or its Node and its Lease are gone. It counts for endpoints that name this node alone, and only if it is one
-// of their Service's egress IPs. The configuration has the proxyArguments that the cluster's plan
-// depends on; 'kubectl egress' makes the plan with them. Which source ports the node's pods have (package portblocks) has a revision of its
-// own, is written once in a second at most, and needs no address either. The Leases in which nodes claim blocks of ports are in the same
-// namespace, and are no node's.
+// The epoch of an address grows each time a node gets the address. The new epoch is higher by one than all that other nodes announce in
+// either way, than that of a lost holder, and than those that members of the pool have told. The epoch stays if an address of the pool is
+// back on the interface of a node that has not given it up, and a process that starts keeps the epoch in its node's Lease.
+//
+// The revision grows each time the node says something else, and at a start continues from the Lease's: of two statements of a node, the
+// one with the higher revision is the later one.
+//
+// The choices are the egress IPs that the node has chosen for those of its pods whose Services have several. They are in the Lease alone.
+// A node with choices has a Lease even without an address, and writes it again when somebody deletes or changes it. Choices count until
+// the node states others, or until both its Node and its Lease are gone. A choice counts only for endpoints that name this node, and only
+// if it is one of their Service's egress IPs.
+//
+// The configuration has the proxyArguments that the cluster's plan depends on; 'kubectl egress' makes the plan with them. The list of the
+// pods' source ports (package portblocks) has a revision of its own, is written once a second at most, and needs no address either. The
+// Leases in which nodes claim blocks of ports are in the same namespace, and belong to no node.
 //
 // # Direct announcements
 //
@@ -69,58 +72,57 @@
 //   - Everything is signed by HMAC-SHA256 with a key that the nodes share, and nothing else is read (packages keys and Keyring: they
 //     change while the program runs). A node without a key says nothing and believes nobody. Otherwise whoever has a node's
 //     port and address, such as a hostNetwork process while the node's own is away, would be the node.
-//   - A node says so (Announcer.Failing) if for a minute nothing that comes from some other nodes is authentic, and these are at least
-//     as many as those that it believes: it has not their keys, or half of the nodes have others. Whoever forges the addresses of
-//     nodes that say nothing can have it say that.
-//   - A statement has 64 parts at most, which are some thousand addresses. A node that has more announces none of them directly,
-//     because a part of them would say that it has not the rest, and says so.
-//   - What no Service claims is kept in the statement alone, and counts for nothing until one does. It is not dropped when it comes: a
-//     Service may claim it a moment later, and its node repeats the revision, not the addresses. And whoever gets the address
-//     needs an epoch above those that others announce already. So of each Node there are two statements at most, of 12,000 addresses and a
-//     megabyte each: the last direct one, and its Lease, whose annotations have 256 KiB at most in the API server.
-//   - Epochs and revisions have an upper bound, far beyond what moves can lead to. Nothing above is read or said. Whoever
-//     announces an epoch at the bound does not keep the address for good: the next holder gets the same one, and counts.
-//   - Whoever may write the Leases can set any revision. From half of the bound on, that of a Lease says nothing of what is
-//     later: its node does not go on from it, but from what its process has said, or starts again; and what the node says
-//     directly counts for all others. Below that, its node goes on from it.
+//   - A node reports it (Announcer.Failing) if for a minute no datagram from certain other nodes was authentic, and these are at least as
+//     many as those that it believes: either it lacks their keys, or half of the nodes have others. Whoever forges the addresses of nodes
+//     that send nothing can cause this report.
+//   - A statement has 64 parts at most, enough for some thousand addresses. A node with more announces none of them directly, because an
+//     incomplete statement would mean that it does not have the rest. It reports that.
+//   - An address that no Service claims stays in the statement, and does not count until a Service claims it. There are two reasons not
+//     to drop it when it arrives: a Service may claim it a moment later, and its node then repeats the revision only, not the addresses;
+//     and the next node that gets it needs an epoch above those that others announce already. So two statements at most are kept of each
+//     Node, of 12,000 addresses and a megabyte each: the last direct one, and its Lease, whose annotations the API server limits to 256
+//     KiB.
+//   - Epochs and revisions have an upper bound, far beyond what moves can reach. Higher ones are neither read nor sent. A node that
+//     announces an epoch at the bound does not keep the address for good: the next holder gets the same epoch, and then counts.
+//   - Whoever may write the Leases can set any revision. From half of the bound on, a Lease's revision does not show which statement is
+//     later: its node does not continue from it, but from what its process has said, or starts again, and all others follow what the node
+//     says directly. Below that, the node continues from it.
 //
-// Who has the key, as root on a node has, and can receive what is sent to a node's address, by forged ARP for example, can announce in
-// the name of that node. It cannot announce an address of its own: packets are only ever steered to the address
-// that the API server has for a Node, and they get the egress IP of their own binding whatever anybody announces. So
-// a liar can lead packets to where nobody sends them on, as somebody who forges ARP replies can without it. Whoever may
-// write the Leases can do the same.
+// Whoever has the key, as root on a node does, and can receive what is sent to a node's address, by forged ARP for example, can announce
+// in the name of that node. He cannot direct packets to an address of his own choice: packets are only ever steered to the address that
+// the API server has for a Node, and they get the egress IP of their own binding whatever anybody announces. So a liar can lead packets
+// to where nobody forwards them, which forged ARP replies can do without the key. Whoever may write the Leases can do the same.
 //
 // Versions before keys were shared send unsigned datagrams of the same protocol. Neither side believes the other, and both follow the
 // Leases.
 //
-// It is no gossip (hashicorp/memberlist), which detects failures without a central authority: Nodes define membership here, and a dead
-// process is no dead node. A statement has one author, and all nodes must have it as soon as possible. A datagram to each of 5,000 nodes
-// costs one node a few tens of milliseconds, when an address moves.
+// The protocol is no gossip (hashicorp/memberlist). Gossip detects failures without a central authority; here Nodes define membership,
+// and a dead process does not mean a dead node. A statement has one author, and all nodes must have it as soon as possible. When an
+// address moves, a datagram to each of 5,000 nodes costs one node a few tens of milliseconds.
 //
 // # Who holds an address
 //
-//   - local: this node has the address on an interface, whatever others say. If another host on the network answers for it, too
-//     ([Elsewhere]), or it is on no interface, but a load balancer announces it from this node, other live nodes come first that have it
-//     with a higher epoch, or with the same one and a name that sorts later;
-//   - remote: other nodes announce it and are live. If there are several, the highest epoch counts, and
-//     of equal ones the node whose name sorts last. Of several that have the largest epoch there is (MaxEpoch) those count first
-//     that have given a sign of life within 40 s, also if their Nodes are Ready, and then the one that has announced it last;
+//   - local: this node has the address on an interface, whatever others say. There are two exceptions: another host on the network
+//     answers for it, too ([Elsewhere]), or it is on no interface, but a load balancer announces it from this node. Then another live
+//     node comes first if it has the address with a higher epoch, or with the same one and a name that sorts later;
+//   - remote: live nodes announce it. If there are several, the highest epoch counts, and of equal ones the node whose name sorts last.
+//     At the largest possible epoch (MaxEpoch), nodes that have given a sign of life within 40 s come first, whether or not the Nodes of
+//     others are Ready, and then the one that has announced it last;
 //   - lost: the nodes that announce it are not live, or the last of them has ceased to announce it within
 //     the last 5 s;
 //   - unclaimed: nobody announces it.
 //
-// Several live nodes have an address (Conflicts) if others than the holder have said so since it is that: directly, or by their Leases more
-// than once, some seconds apart. What came before may be the last word of a node that has failed, and so may the first change of a Lease
-// that is heard of then.
+// Several live nodes have an address (Conflicts) if nodes other than the holder have announced it since the holder has it: directly, or
+// in their Leases at least twice, some seconds apart. An earlier announcement may be the last word of a node that has failed, and so may
+// the first change of its Lease that is seen afterwards.
 //
-// What a node announces counts as long as its Lease or its direct announcement lists the address and its Node object
-// exists. If both are there the one with the higher revision counts, and the direct one if no honest Lease has such a
-// revision. So an address that leaves a statement, a deleted
-// Lease and a deleted Node are the same: 5 s later the address is unclaimed, if no other node has taken it. An address
-// of a silent node stays lost until then.
+// What a node announces counts as long as its Lease or its direct announcement lists the address and its Node object exists. If there are
+// both, the one with the higher revision counts, but the direct one if the Lease's revision is higher than any honest one. It makes no
+// difference whether an address leaves a statement, the Lease is deleted or the Node is deleted: 5 s later the address is unclaimed,
+// unless another node has taken it. An address of a silent node stays lost until one of these happens.
 //
-// A direct announcement that was not repeated for 40 s does not count any more: the Lease alone does. As long as
-// this node cannot watch the Leases it goes on to count: nothing else is known then.
+// A direct announcement that was not repeated for 40 s no longer counts: then the Lease alone does. But as long as this node cannot watch
+// the Leases, the direct announcement goes on to count, because nothing else is known then.
 //
 // A node is live if it is not silent, and its Node has an InternalIP of the family that the nodes reach
 // each other by. It is silent when there are two witnesses against it: its Lease was not seen to change and nothing was

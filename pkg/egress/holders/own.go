@@ -95,9 +95,9 @@ func (d *Directory) see(ip netip.Addr, epoch uint64, leased time.Time) {
 	}
 }
 
-// Leased returns the epoch of an address that another live node announces, higher than any that was seen before, since when, and when
-// such a node last gave a sign of life, or may have given one that was not heard. It is zero if it has been seen elsewhere first, or no live
-// node announces it any more.
+// Leased returns the epoch with which another live node announces an address, if that announcement was the first sign of this epoch, and
+// higher than all epochs seen before. Since is when it was first seen. Heard is when such a node last gave a sign of life, or may have
+// given one that was not heard. The epoch is zero if it was seen elsewhere first, or if no live node announces it any more.
 func (d *Directory) Leased(ip netip.Addr, now time.Time) (epoch uint64, since, heard time.Time) {
 	s := d.seen[ip]
 	if s.leased.IsZero() {

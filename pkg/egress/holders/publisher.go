@@ -129,7 +129,7 @@ func (p *Publisher) try(ctx context.Context, wanted announcement) (after time.Du
 	if err := p.write(ctx, wanted); err != nil {
 		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.Changes(reasonOf(err)) {
 			p.leases.failing(Writing, err)
-			logger.Error(err, "Cannot announce this node's egress IPs to the other nodes; will retry, further failures are not logged",
+			logger.Error(err, "Cannot announce this node's egress IPs to the other nodes; will retry, the same failure is not logged again",
 				"lease", klog.KRef(p.leases.Namespace, p.node))
 		}
 		return p.retry.Step()

@@ -99,7 +99,7 @@ func (w *leaseWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 	w.hears(ctx, err == nil)
 	if err == nil && w.trouble.Turns(nil) {
 		w.leases.failing(Reading, nil)
-		w.logger.Info("What nodes announce is known again", "namespace", w.leases.Namespace)
+		w.logger.Info("It is known again which nodes have which egress IPs", "namespace", w.leases.Namespace)
 	}
 	return changes, err
 }
@@ -135,7 +135,7 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 	}
 	if err = w.leases.explain(err); w.trouble.Changes(reasonOf(err)) {
 		w.leases.failing(Reading, err)
-		w.logger.Error(err, "Cannot learn which nodes have which egress IPs; will retry, further failures are not logged",
+		w.logger.Error(err, "Cannot learn which nodes have which egress IPs; will retry, the same failure is not logged again",
 			"namespace", w.leases.Namespace)
 	}
 }
@@ -215,7 +215,7 @@ func Announcing(lease *coordinationv1.Lease) (Announced, error) {
 func (w *leaseWatch) logWrong(name string, err error) {
 	wrong := w.wrong[name]
 	if wrong.Changes(err) && err != nil {
-		w.logger.Error(err, "A Lease has entries that are ignored; the node of its name writes it anew if origin-node runs there, otherwise correct or delete it")
+		w.logger.Error(err, "A Lease has invalid entries, which are ignored. If origin-node runs on the node with the Lease's name, it rewrites the Lease; otherwise correct or delete the Lease")
 	}
 	w.wrong[name] = wrong
 }

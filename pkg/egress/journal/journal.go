@@ -121,7 +121,7 @@ func (j *Journal) takeOver() {
 	}
 	j.taken = true
 	if healed := j.store.healed; healed != nil {
-		j.config.Logger.Error(healed, "The journal of source ports was damaged; it goes on, and says of which time it has not everything")
+		j.config.Logger.Error(healed, "The journal of source ports was damaged; it is continued, and states for which time entries may be missing")
 		j.tell(Report{Healed: healed})
 	}
 	j.mu.Lock()

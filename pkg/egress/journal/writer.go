@@ -102,7 +102,7 @@ func (j *Journal) note(written int, err error) {
 		j.config.Logger.Error(err, "The journal of source ports cannot be written; pods start all the same, lines wait in memory; will retry, further failures are not logged")
 	default:
 		failing.WithLabelValues().Set(0)
-		j.config.Logger.Info("The journal of source ports can be written again, and has everything")
+		j.config.Logger.Info("The journal of source ports can be written again, and is up to date")
 	}
 	j.tell(Report{Failing: err})
 }

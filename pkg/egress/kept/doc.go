@@ -2,5 +2,5 @@
 // that nobody but this program's user can have written it.
 //
 //	/var/lib/origin-node/keys    the keys by which nodes know each other: package keys
-//	/var/lib/origin-node/nodes   the addresses with which Nodes registered: package egress
+//	/var/lib/origin-node/nodes   the addresses with which Nodes registered: package cluster
 package kept

@@ -22,11 +22,11 @@
 //	adding    the first one signs, both are accepted; after a day, when all nodes have both, they change places
 //	dropping  the new one signs, both are accepted; after a day the old one is dropped
 //
-// Each node looks about every hour and a half, at a time of its own, and the first one that finds a step due takes it, by its own
-// clock. Whatever the clocks of the nodes say, its process must have seen the data of the Secret unchanged for a day: all nodes have had the time
-// that a step is given. So a clock that is wrong can have keys changed more often than every 30 days, up to a step a day, and a gap
-// cannot come of it; and where no process lives for a day, keys are not changed.
-// A time that is more than a day ahead of a node's clock, or none, is replaced by that node's.
+// Each node looks about every hour and a half, at a time of its own. The first node that finds a step due by its own clock takes it, but
+// only if its process has seen the data of the Secret unchanged for a day. So whatever the clocks say, all nodes have had the time that a
+// step is given. A wrong clock can make keys change more often than every 30 days, up to a step a day, but it cannot cause a gap. If no
+// process lives for a day, keys are not changed. A time that is missing, or more than a day ahead of a node's clock, is replaced by that
+// node's.
 //
 // An administrator who wants other keys at once, because somebody has stolen one, empties the Secret:
 //

@@ -16,7 +16,7 @@
 //
 // # A failover
 //
-// The link of the node C is cut, which has an egress IP. N is the node that takes it, P one with pods that leave from it.
+// Node C has an egress IP, and its link is cut. Node N takes the egress IP. Node P has pods that leave from it.
 //
 //	step, node, what                                                                  functions
 //	 1 N  memberlist finds C dead 240 ms after the first probe that fails: Alive       pool: delegate.NotifyLeave, Runner.Tell
@@ -25,25 +25,34 @@
 //	 4 N  a majority is there: the book has it here, with the next epoch               pool: Member.take; holders: Directory.Take
 //	 5 N  it is put on an interface, and the network is told                           pool: Runner.takeAddresses
 //	 6 N  packets leave from here: Arrived. All nodes are told, also by the Lease      poolnode: Part.moved; steerer: Steerer.Apply, follow, tell
-//	 7 N  the rules of all pods that may leave from here were in the kernel before     steerer: Steerer.heldNow, steeringAt (Held)
+//	 7 N  the rules of other nodes' pods that may leave from here are in the kernel    steerer: Steerer.heldNow, steeringAt (Held)
+//	      since before; for its own pods, N does 9 and 10, too
 //	 8 P  an announcement comes: the book has the address at N                         holders: Announcer.hear; steerer: Steerer.Apply
 //	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; steerer: Steerer.Sync;
-//	      (or 100 ms after the last one: egress-snat-min-sync-period)                  reconcile: Reconciler.Sync, run.writeChange; steering: Writer.Update
-//	10 P  each connection is nudged, so that N takes it up with its port               reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
+//	      (after the last one, 100 ms or as long as it took, up to 1 s)                reconcile: Reconciler.Sync, run.writeChange; steering: Writer.Update
+//	10 P  each TCP connection is nudged, so that N takes it up with its port           reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
 //	11 N  connections that no two ports tell apart are reset                           clashes: Ender.Expect; conntrack: Table.EndClashes
-//	12 C  the others are dead for it, and nobody answers, twice: it releases           pool: Member.look, Looked.apply; holders: Directory.Release
+//	      Meanwhile P sends to C: it hears of nothing before 8
+//	12 C  at the time of 1 to 5: the others are dead for it, and nobody answers,       pool: Member.look, Looked.apply; holders: Directory.Release
+//	      twice: it releases the address
 //	13 C  packets leave from here no more: Left. The address is removed                poolnode: Part.moved; pool: Runner.release
 //	14 C  its pods' packets are dropped for 5 s. Then they leave from C (auto), or     holders: Directory.judge, Ways
-//	      are refused (required), until C hears of N
+//	      are refused (required)
+//	15 C  its link is back: each side finds the other alive, N keeps the address,      pool: delegate.NotifyJoin, Member.isVacant;
+//	      and C asks N at once what it has                                             steerer: memberInBook.Next; holders: Announcer.Ask
+//	16 C  as 8 to 10: its pods' packets go to N
 //
-// A drain begins at 2: C is alive and says that it gives the address away, so nobody asks by ARP; N passes on what it does not track
-// (package handover) until C's pods leave by N, too.
+// If the kernel of C still has the address in 15, because its process was dead, the process that starts asks by ARP before it announces
+// the address, and N reminds C every 50 ms: C gives way ([pool.Reminded]).
 //
-// A [Node] is pure: it has no lock, starts nothing, waits for nobody, and time is passed in. Whoever has one calls it from one goroutine at
-// a time, does what the actions say, and tells the results. [pool.Runner] does so (by steerer.memberInBook, which has the lock): it releases addresses, then takes others, and tells the
-// members last, or not at all if one could not be taken. So does the simulation here: nodes with their kernels, a network between
-// them and an API server, in a time of their own.
+// A drain begins at step 2: C is alive and says that it gives the address away, so nobody asks by ARP. N passes packets that it does not
+// track on to C (package handover) until C's pods leave by N, too.
 //
-// The plan is not in it: to find out which pods are bound may take seconds, and no failover waits for that. Package placement has the
-// rules of all pods whose egress IP may come here be in the kernel before.
+// A [Node] is pure: it has no lock, starts nothing, waits for nobody, and time is passed in. Its user calls it from one goroutine at a
+// time, does what the actions say, and reports the results. [pool.Runner] does so through steerer.memberInBook, which has the lock: first
+// it releases addresses, then it takes others, and last it tells the members, unless an address could not be taken. The simulation here
+// does the same: nodes with their kernels, a network between them and an API server, in a time of their own.
+//
+// A Node does not make the plan: finding out which pods are bound may take seconds, and no failover waits for that. Instead package
+// placement makes sure that the rules of all pods whose egress IP may come here are in the kernel before.
 package node

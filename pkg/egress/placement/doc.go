@@ -12,17 +12,15 @@
 //   - with the scope [Cluster] every endpoint is here, for network plugins whose pods leave through
 //     other nodes.
 //
-// Which pods are steered here, the egress IPs tell that this node holds or may get ([Placement].Held): all endpoints
-// of the claims on them that do not refuse themselves (plan.Claim.Refused), and of a claim on several those for which their nodes chose
-// one of them. A pod may be behind other Services, too, of which an older one binds it to an
-// address that is elsewhere. So at the address of an endpoint that is steered here and may be on
-// another node, the endpoints of all claims count. Then this node binds the pod as its own node does: a
-// packet that comes here by mistake does not leave as another Service.
+// Which pods are steered here follows from the egress IPs that this node holds or may get ([Placement].Held): all endpoints of the claims
+// on them that do not refuse themselves (plan.Claim.Refused). Of a claim on several egress IPs, only the endpoints count for which their
+// nodes have chosen one of these. Such a pod may also be behind an older Service that binds it to an address elsewhere. So if an endpoint
+// is steered here and may be on another node, the endpoints of all claims at its address count. Then this node binds the pod as its own
+// node does, and a packet that comes here by mistake does not leave as another Service.
 //
-// It decides about endpoints, before the plan is made, and not about bindings, afterwards: so a node
-// keeps no endpoints that it cannot need, and a change of a pod elsewhere is over before anything is
-// planned. Who owns an address, and which claims are refused, does not depend on endpoints: that is
-// the same on every node. What is refused of a single pod is told by the nodes that would bind it.
+// The package selects endpoints before the plan is made, not bindings afterwards. So a node keeps no endpoints that it cannot need, and a
+// change of a pod elsewhere is over before anything is planned. Who owns an address, and which claims are refused, does not depend on
+// endpoints, so it is the same on every node. What is refused of a single pod is reported by the nodes that would bind it.
 //
 // An endpoint of a pod here counts by the node that it names, also where other endpoints have the same
 // address: an address may be on two nodes for a while, of a pod that ends on one and of its successor on the

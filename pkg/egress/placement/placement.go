@@ -27,8 +27,8 @@ type Placement struct {
 	// its pods, of both IP families.
 	NodeName string
 	PodCIDRs []netip.Prefix
-	// Held are the egress IPs that this node holds, of both IP families, never in the IPv4-mapped
-	// form. It is a set: an address whose value is false is not in it.
+	// Held are the egress IPs that this node holds, or may get at any moment, of both IP families, never in the IPv4-mapped form. It
+	// is a set: an address whose value is false is not in it.
 	Held map[netip.Addr]bool
 }
 

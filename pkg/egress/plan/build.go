@@ -167,7 +167,7 @@ func (g *grants) bind(claim *Claim, t target) {
 	case winner.EgressIP == claim.EgressIP:
 	case winner.Service == claim.Service:
 		g.refuse(claim, t, BoundByOlderService,
-			fmt.Sprintf("pod %s already leaves from %s for %s: EndpointSlices of the Service have it twice, on two nodes", t.pod, winner.EgressIP, t.protocol))
+			fmt.Sprintf("pod %s already leaves from %s for %s: EndpointSlices of the Service list the pod on two nodes", t.pod, winner.EgressIP, t.protocol))
 	default:
 		g.refuse(claim, t, BoundByOlderService,
 			fmt.Sprintf("pod %s already leaves from %s for %s, given by the older Service %s", t.pod, winner.EgressIP, t.protocol, winner.Service))

@@ -60,8 +60,8 @@ func (o offer) pick(s *surroundings, choose chooser, e Endpoint) (claim *Claim, 
 	}
 	ip, chosen := choose(nothing.Service, e, among)
 	if !chosen {
-		return &nothing, AddressNotChosen, fmt.Sprintf("the node %s has not said yet which of the Service's egress IPs the pod %s leaves from; "+
-			"it says so in its Lease, if origin-node runs there, and if it has not chosen for too many pods of the namespace", e.Node, e.Addr)
+		return &nothing, AddressNotChosen, fmt.Sprintf("the node %s has not yet published which of the Service's egress IPs the pod %s leaves from; "+
+			"it does so in its Lease if origin-node runs there and if it has not already chosen for too many pods of the namespace", e.Node, e.Addr)
 	}
 	return &o.granted[slices.Index(among, ip)], "", ""
 }

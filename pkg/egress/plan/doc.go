@@ -2,9 +2,9 @@
 //
 // It owns the rules of that decision and nothing else: [Build] is a pure function of
 // plain input, the same for the same input in any order, and a [Plan] can be compared
-// with another. A [Planner] comes to the same plans by following changes: it judges only the
-// addresses, claims and pods that a change is about, and says what came of it. What a plan means for
-// the kernel is the writers' business; how Kubernetes objects become an [Input] is package egress's.
+// with another. A [Planner] comes to the same plans by following changes: it judges only the addresses, claims and pods that a change is
+// about, and says what came of it. Package cluster turns Kubernetes objects into an [Input]; the packages below pkg/kernel bring a plan
+// into the kernel.
 //
 // The plan is the whole cluster's. Which part of it is one node's to write: package placement.
 //
@@ -71,29 +71,30 @@
 //
 // # Nodes' addresses
 //
-// A kubelet writes its Node's addresses, and it may lie. So the plan believes little of them. Of each IP family, a node's
-// address is the first InternalIP that is not ignored of those with which it registered, as long as it tells that, or else of all.
-// Ignored, and told by an Event about the Node (NodeAddressIgnored), is one
-//   - that packets cannot come from (see InvalidAddress below);
-//   - that lies in a cluster CIDR, where pods are, or in a service CIDR;
-//   - that lies where egress IPs are: in a network of proxyArguments.egress-snat-assign-cidrs, or in one that
-//     proxyArguments.egress-snat-namespace-cidrs reserves for a namespace, but not for all others (*=CIDR). With
-//     proxyArguments.egress-snat-allow-node-ips this does not hold: egress IPs may be nodes' then.
+// A kubelet writes its Node's addresses, and it may lie, so the plan believes little of them. In each IP family, a node's address is the
+// first of the InternalIPs with which it registered that is not ignored, as long as the Node still has that address; otherwise it is the
+// first of its present InternalIPs that is not ignored. An InternalIP is ignored, and reported by an Event about the Node
+// (NodeAddressIgnored), if
+//   - packets cannot come from it (see InvalidAddress below);
+//   - it lies in a cluster CIDR, where pods are, or in a service CIDR;
+//   - it lies where egress IPs are: in a network of proxyArguments.egress-snat-assign-cidrs, or in one that
+//     proxyArguments.egress-snat-namespace-cidrs reserves for a namespace, but not for all others (*=CIDR). This does not hold with
+//     proxyArguments.egress-snat-allow-node-ips, because egress IPs may be nodes' addresses then.
 //
 // ExternalIPs, host names and further InternalIPs do not count.
 //
-// A Node registered with the InternalIPs that it told first, of both IP families, once its cloud provider has initialized it. If it does
-// not tell its address of these any more, another one is how other nodes reach it; but that is neither excluded from SNAT nor kept
-// from being an egress IP, and the Node is told of. A kubelet cannot delete its Node: if a node has truly got another address, an
-// administrator has it register anew. Each node keeps what it saw first, for its next process; one without that, for example because
-// it has just joined, takes what it sees for it.
+// The InternalIPs with which a Node registered are those that it had first, of both IP families, once its cloud provider had initialized
+// it. If the Node does not have its address of these any more, other nodes reach it by another one, but that one is neither excluded from
+// SNAT nor kept from being an egress IP, and the Node is reported. A kubelet cannot delete its Node: if a node has truly got another
+// address, an administrator must register it anew. Each node saves what it saw first, for its next process. A node without such a record,
+// for example because it has just joined, takes what it sees now.
 //
-// Where several Nodes have the same address, it is said to be that of the oldest (creationTimestamp, then name) that registered with
-// it, and the others are told. None of them loses it, nor anything by it: whoever lies can take nothing from the other.
+// If several Nodes have the same address, it counts as that of the oldest (creationTimestamp, then name) that registered with it, and the
+// others are reported. None of them loses the address, or anything else by it: a liar can take nothing from another node.
 //
-// What a kubelet can still do: with the first InternalIP with which it registers a new Node, it keeps pods from being SNATed to one
-// address of each IP family (proxyArguments.egress-snat-exclude-nodes), and that address, outside of the networks above, is refused as
-// an egress IP (NodeAddress). And it can have pods of its own node not bound.
+// A kubelet can still do two things. By the first InternalIP with which it registers a new Node, it can exclude one address of each IP
+// family from SNAT (proxyArguments.egress-snat-exclude-nodes) and, outside of the networks above, have it refused as an egress IP
+// (NodeAddress). And it can keep pods of its own node from being bound.
 //
 // # Who may have an address
 //
@@ -112,10 +113,10 @@
 //     egress-ip alone names: the IPs that load balancers gave are no concern of it.
 //   - proxyArguments.egress-snat-namespace-cidrs: see the next section.
 //
-// Nobody's admission stands before an address that the annotation egress-ip alone names: one that is no external IP of the Service, and, if
-// proxyArguments.egress-snat-load-balancer-ips is true, none that a load balancer gave it. Such an address needs a permission as well
-// (NotAllowed): it lies in egress-snat-allowed-cidrs, or in a network that egress-snat-namespace-cidrs has for the namespace, or for all
-// others (*=CIDR).
+// An address that only the annotation egress-ip names has passed no admission: it is no external IP of the Service and, if
+// proxyArguments.egress-snat-load-balancer-ips is true, none that a load balancer gave it. So it needs a permission as well (NotAllowed):
+// it must lie in egress-snat-allowed-cidrs, or in a network that egress-snat-namespace-cidrs has for the namespace, or for all others
+// (*=CIDR).
 //
 // # Pinned networks
 //

@@ -89,7 +89,7 @@ func (d Destination) String() string {
 	case OwnEgressIP:
 		text = "the pod's own egress IP, so never SNATed"
 	case ExternalIP:
-		text = fmt.Sprintf("an address of the Service %s: what is for its ports the proxier sends to an endpoint, whose address decides", d.Service)
+		text = fmt.Sprintf("an address of the Service %s: the proxier sends packets for its ports to an endpoint, whose address decides", d.Service)
 	default:
 		text = "outside: in no cluster CIDR, service CIDR or exclusion"
 	}
@@ -148,8 +148,8 @@ type ClaimState struct {
 	// Owner is the Service whose claim makes its namespace the address's owner; zero if
 	// nobody owns it.
 	Owner Service `json:"owner,omitzero"`
-	// Endpoints are sorted by endpoint and protocol. Of a Service with several egress IPs, those are with the first one that leave from
-	// none of them.
+	// Endpoints are sorted by endpoint and protocol. If the Service has several egress IPs, an endpoint that leaves from none of them
+	// is in the state of the first one.
 	Endpoints []EndpointState `json:"endpoints"`
 }
 
@@ -309,7 +309,7 @@ func (e *Explainer) Explain(packet Packet) Decision {
 			}
 		}
 		if e.Predicted(b.Service, b.Pod) {
-			d.Because += "; the Service selects the pod, which no EndpointSlice names yet (a node that packets are sent to for their egress IP drops them until one does)"
+			d.Because += "; the Service selects the pod, which no EndpointSlice names yet (until one does, another node that holds the egress IP drops packets of the pod)"
 		}
 	} else {
 		d.Because = e.whyNot(packet, d.Refusals)

@@ -66,7 +66,7 @@ func TestExplainer_Packets(t *testing.T) {
 		{"10.128.0.11", TCP, "172.30.0.1", EndpointDecides, "203.0.113.10", webGives,
 			"in the service CIDR 172.30.0.0/16: the proxier sends it to an endpoint, whose address decides"},
 		{"10.128.0.11", TCP, "203.0.113.11", EndpointDecides, "203.0.113.10", webGives,
-			"an address of the Service ns/young: what is for its ports the proxier sends to an endpoint, whose address decides"},
+			"an address of the Service ns/young: the proxier sends packets for its ports to an endpoint, whose address decides"},
 		{"10.128.0.12", UDP, "", Unchanged, "", "the Service ns/web claims 203.0.113.10 for tcp only", ""},
 		{"10.128.0.12", OtherProtocols, "", Unchanged, "", "the Service ns/web claims 203.0.113.10 for tcp only", ""},
 		{"10.128.0.12", "icmp", "172.30.0.1", Unchanged, "", "the Service ns/web claims 203.0.113.10 for tcp only",
@@ -308,7 +308,7 @@ func TestExplainer_SeveralEgressIPs(t *testing.T) {
 	if len(d.Alternatives) != 3 || !strings.Contains(d.Because, "one of the Service's 3 egress IPs, chosen by the pod's node") {
 		t.Errorf("alternatives %v, because %s", d.Alternatives, d.Because)
 	}
-	if d := e.Explain(Packet{Pod: addr("10.128.0.7"), Protocol: TCP}); !strings.Contains(d.Because, "has not said yet") {
+	if d := e.Explain(Packet{Pod: addr("10.128.0.7"), Protocol: TCP}); !strings.Contains(d.Because, "has not yet published") {
 		t.Errorf("because %s", d.Because)
 	}
 }

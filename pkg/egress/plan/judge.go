@@ -107,8 +107,8 @@ func (s *surroundings) forbid(namespace string, address Address) (because string
 		return because
 	}
 	if address.Annotated && !slices.ContainsFunc(s.in.Policies, Policy.permits) && !s.pins.permit(namespace, address.IP) {
-		return fmt.Sprintf("egress IP %s is named by the annotation alone, so it has to lie in a network of proxyArguments.egress-snat-allowed-cidrs, which are those of all egress IPs then, or of %s, as %s=CIDR, which are all of this namespace's then",
-			address.IP, pinsArgument, namespace)
+		return fmt.Sprintf("egress IP %s is named by the annotation only, and no argument of the nodes allows it: add its network to proxyArguments.egress-snat-allowed-cidrs (which then limits all egress IPs), or add %s=CIDR to %s (which then limits the egress IPs of this namespace)",
+			address.IP, namespace, pinsArgument)
 	}
 	return ""
 }

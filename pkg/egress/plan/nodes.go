@@ -106,10 +106,10 @@ func (n *nodes) tell(node Node, foreign Foreign, added bool) {
 	primary := n.primary[node.Name]
 	switch owner := n.names[primary]; {
 	case primary.IsValid() && owner != node.Name:
-		n.fault(node.Name, primary, "InternalIP %s of the node %s is that of another node, %s: delete the Node that is no more, or correct the address", primary, node.Name, owner)
+		n.fault(node.Name, primary, "InternalIP %s of the node %s is that of another node, %s: if one of the two machines is gone, delete its Node; otherwise correct the address", primary, node.Name, owner)
 	case added:
-		n.fault(node.Name, primary, "InternalIP %s of the node %s is not the one that it registered with, so it is neither excluded from SNAT nor kept from being an egress IP; "+
-			"if the node has truly got another address, let it register anew: drain it, delete its Node, restart its kubelet, and give it its labels again", primary, node.Name)
+		n.fault(node.Name, primary, "InternalIP %s of the node %s is not the one that it registered with, so it is not excluded from SNAT, and a Service may claim it as an egress IP; "+
+			"if the node's address has really changed, register the node again: drain it, delete its Node, restart its kubelet, and restore its labels", primary, node.Name)
 	}
 	passed := false // what comes behind the primary address matters to nobody
 	for _, ip := range node.InternalIPs {
@@ -178,8 +178,8 @@ func NewForeign(in Input) Foreign {
 	return f
 }
 
-// Primary returns the address of a node: the one with which it registered, if it still tells that; invalid if it has none. Other
-// nodes have no part in it.
+// Primary returns the address of a node: the one with which it registered, if it still tells that, else the first one that is not
+// ignored; invalid if there is none. Other nodes have no part in it.
 func (f Foreign) Primary(node Node) netip.Addr {
 	ip, _ := f.primary(node)
 	return ip

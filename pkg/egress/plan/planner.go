@@ -106,9 +106,9 @@ type pod struct {
 	picked map[picked]bool
 }
 
-// NewPlanner returns a Planner with nothing to plan. It calls podAt to learn, for an endpoint of a
-// namespace that names no pod, which one other EndpointSlices name there, and choose to learn which of its Service's granted egress IPs,
-// of several, an endpoint leaves from, as [Choices.Of] tells it.
+// NewPlanner returns a Planner with nothing to plan. For an endpoint that names no pod it calls podAt, which returns the pod that other
+// EndpointSlices of the namespace name at the address. For a Service with several granted egress IPs it calls choose, which returns the
+// one that an endpoint leaves from, as [Choices.Of] does.
 func NewPlanner(podAt func(namespace string, addr netip.Addr) Pod, choose func(Service, Endpoint, []netip.Addr) (netip.Addr, bool)) *Planner {
 	p := &Planner{
 		podAt: podAt, choose: choose,

@@ -13,48 +13,44 @@
 //
 // # Who gets an address
 //
-// Each member knows the state of each other one: its addresses with their epochs, what it is about to take,
-// and its subnets. From that all of them conclude the same ([Assign]): an address that no node has goes to
-// a live member in whose zone, and on which, there are the fewest other addresses of the same Services; of several, to one with the fewest
-// addresses, and then to the winner of rendezvous hashing. Members that cannot hold it, or are not to, are passed over: each [Objection]
-// says why.
-// Nothing moves away from a member that can hold it: one that returns, or is new, gets addresses that are
-// new, or of members that fail later.
+// Each member knows the state of every other one: its addresses with their epochs, what it is about to take, and its subnets. From that
+// all of them draw the same conclusion ([Assign]). An address that no node has goes to the live member in whose zone there are the fewest
+// other addresses of the same Services; of several, to one that has the fewest of these itself, then to one with the fewest addresses,
+// and then to the winner of rendezvous hashing. Members that cannot or must not hold it are passed over: each [Objection] says why. An
+// address never moves away from a member that can hold it: a member that returns, or is new, gets only new addresses, and those of
+// members that fail later.
 //
 // # How an address is taken
 //
-//   - Only a member that reaches a majority of the pool takes addresses, itself included. In a pool of an
-//     even number the default gateway has a vote if exactly half of the members is there. A pool of one node
-//     has its majority always; a pool of two needs the gateway when one node fails: else the other one finds itself cut off, and
-//     releases what it has.
-//   - First it asks whether any host has the address (RFC 5227, 2 probes in 80 ms). As long as one answers, it
-//     asks again every 100 ms and takes nothing. So a node whose process is dead, or whose messages are lost,
-//     keeps its addresses; they are in its kernel, which answers. And so an address that a foreign host has
-//     is never taken. If nobody answers on that network at all, neither a node nor the gateway, nothing is taken
-//     either: this node is cut off. And nothing is taken if those nodes that answer are no majority: the others
-//     may be as dead as the one that had the address, and not found so yet.
-//   - It does not ask if the member that has the address is live and gives it away: it is drained, or not in
-//     the pool any more, or it cannot hold it any more. A node that never was in the pool, while this process ran, gives away nothing that
-//     a member has, also if that one's process is dead.
-//   - The epoch of the address is higher by one than any that was seen. There is a highest one (holders.MaxEpoch), which no
-//     node can reach honestly: what is said with a higher epoch does not count, and of several nodes with the highest one, the
-//     address is for one that can hold it, and then for the one whose name sorts last. So an address still moves, and a drain still ends.
+//   - Only a member that reaches a majority of the pool, itself included, takes addresses. In a pool of an even number the default
+//     gateway has a vote if exactly half of the members are there. A pool of one node always has its majority. A pool of two needs the
+//     gateway when one node fails: without it the other node considers itself cut off, and releases what it has.
+//   - First it asks whether any host has the address (RFC 5227, 2 probes in 80 ms). As long as one answers, it asks again every 100 ms
+//     and takes nothing. So a node whose process is dead, or whose messages are lost, keeps its addresses: its kernel has them, and
+//     answers. And an address of a foreign host is never taken. Nothing is taken either if nobody on that network answers at all, neither
+//     a node nor the gateway: then this node is cut off. Nor is anything taken if the nodes that answer are no majority: the others may
+//     be as dead as the former holder, and not yet found so.
+//   - It does not ask if the member that has the address is live and gives it away, because it is drained, has left the pool, or cannot
+//     hold the address any more. A node that was never in the pool, while this process ran, cannot give away an address that a member
+//     has, even if that member's process is dead.
+//   - The epoch of the address is higher by one than any that was seen. The highest possible one is holders.MaxEpoch, which no node can
+//     reach honestly: a higher one does not count. Of several nodes with MaxEpoch, one that can hold the address comes first, and then
+//     the one whose name sorts last. So an address can still move, and a drain still ends.
 //
 // # How an address is released
 //
-//   - Another member has it with a higher epoch, which is how a drain ends: first the new node has the address, and
-//     passes on what belongs to connections of the old one (pkg/kernel/handover), then the old one removes it and, if packets
-//     are passed on to it, goes on sending for its own pods for a second. Each member tells its addresses to those that it does
-//     not find alive every 50 ms, so a node that comes back to the network hears at once what others have taken over. It gives way
-//     as well to a higher epoch in another node's Lease, unless it is the one that gives the address away: hosts may reach both
-//     sides of a partition.
-//   - No majority is there, and neither any other node of the pool nor the gateway answers: this node is cut
-//     off. Without a majority, but with answers, it keeps its addresses, and asks for them as well: when a
-//     partition heals, another host may have them. What is answered for is released at once.
-//   - Another host answers for it that is no former holder: each member asks every 10 s.
+//   - Another member has it with a higher epoch. This is how a drain ends: first the new node gets the address, and passes packets of the
+//     old node's connections on to that one (pkg/kernel/handover). Then the old node removes the address and, if packets are passed on to
+//     it, goes on sending for its own pods for a second. Every 50 ms each member tells its addresses to those that it does not find
+//     alive, so a node that comes back to the network hears at once what others have taken over. A member also gives way to a higher
+//     epoch in another node's Lease, unless it is the one that gives the address away, because hosts may reach both sides of a partition.
+//   - No majority is there, and neither another node of the pool nor the gateway answers: this node is cut off. If there are answers but
+//     no majority, it keeps its addresses, but asks for them as well, because another host may have them when a partition heals. It
+//     releases at once any address that another host answers for.
+//   - Another host that is no former holder answers for it. Each member asks every 10 s.
 //   - No granted Service has it any more.
-//   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. That is
-//     the end of a dead process, or a stopped one. One that starts renews what it has, also without its API server.
+//   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. This happens when a process is
+//     dead or stopped. A process that starts renews what it has, also without its API server.
 //
 // A member that starts waits up to 3 s for the others before it takes anything. It keeps what its kernel has.
 //
@@ -70,39 +66,41 @@
 //   - What is sealed is for the addresses that it is sent from and to: it is nothing to anybody else, and cannot be sent back.
 //   - A stream begins with a random number of each side, so nothing that was said on another one counts. Each side says one
 //     message; the first sealed part of it, 16 KiB, is open before more is kept.
-//   - A datagram counts once, and only of the process that has said on a stream, last, that it runs there. Without that, replays
-//     would harm: an old state of an earlier process in which its node is drained has others take its addresses, and an old
-//     answer keeps a dead node from being found so. Whoever records and forges datagrams now makes nodes call each other
-//     more often at most.
-//   - Whose a state is, follows from the address that it came from: the node that the API server has there. Of several
-//     nodes that say that they have one address, the caller chooses one: that which had it when this process began, or the oldest.
-//   - What of a message memberlist may read is checked (guard.go): flat and complete, of the versions that members speak, and
-//     from whom it says that it is. Else a small message would cost any amount of memory.
-//   - A state has a size, and numbers of addresses and subnets, that are checked before it counts. Epochs are kept of addresses
-//     that Services claim, and of no others. The addresses of a node's last state are kept, 2,048 at most: a Service may claim one
-//     a moment later, and of the same state nothing is taken a second time.
-//   - Of what a node says the newest alone waits to be dealt with, and a node that says that it has an address of another one has that
-//     one tell the network otherwise every 50 ms at most.
+//   - A datagram counts once, and only if it is of the process that last said on a stream that it runs there. Otherwise replays would do
+//     harm: an old state in which its node is drained would make others take its addresses, and an old answer would keep a dead node from
+//     being found so. Now, recording and forging datagrams can at most make nodes call each other more often.
+//   - The address that a state comes from shows whose it is: that of the node that the API server has there. If several nodes claim to
+//     have one address, the caller chooses one: the node that had it when this process began, or the oldest.
+//   - The part of a message that memberlist may read is checked first (guard.go): it must be flat and complete, of the versions that
+//     members speak, and from the member that it names. Otherwise a small message could cost any amount of memory.
+//   - The size of a state, and its numbers of addresses and subnets, are checked before it counts. Epochs are kept only of addresses that
+//     Services claim. The addresses of a node's last state are kept, 2,048 at most: a Service may claim one a moment later, and the same
+//     state is not taken a second time.
+//   - Only the newest message of a node waits to be dealt with. A node that claims to have another node's address makes that node
+//     contradict it to the network every 50 ms at most.
 //
-// A node that lies, with the key, can still say that it has any address of the pool, and be given it, as it can by ARP; refuse to
-// take any; claim addresses that it does not take; and answer for a dead node when it is asked about that. It can have others
-// suspect a node, over and over: that one has 180 ms to contradict, and if it does not, it loses its vote, and no address as long as
-// its kernel answers. Enough of that, and there is no majority: nothing is taken. All of it ends with the lies: incarnations,
-// by which nodes contradict, count only as far as a node has said them itself, or nearly, and epochs have an end that addresses move
-// beyond. When its Node is deleted, nobody hears it any more.
+// A lying node with the key can still say that it has any address of the pool, and be given it, as it can by ARP; refuse to take any;
+// claim addresses that it does not take; and answer for a dead node when it is asked about that one. It can also make others suspect a
+// node, over and over. That node has 180 ms to contradict. If it does not, it loses its vote, but no address as long as its kernel
+// answers. If enough nodes lose their votes there is no majority, and nothing is taken. All of this ends when the lies end: incarnations,
+// by which nodes contradict, count only about as far as the node has said them itself, and an address still moves at the highest epoch.
+// When the liar's Node is deleted, nobody hears it any more.
 //
 // # Limits
 //
-// A network in which a router answers for all addresses (proxy ARP) cannot be used: every address is in use
-// there. A node has 2,048 addresses at most, all of which it can announce. Where a majority of the pool fails at once, what the
-// rest has stays, and what the others had is served when enough of them are back. Where each half of an even pool has a gateway,
-// each takes the addresses of the other half, and gives way to the newest Lease. It leaves them to that node as long as it sees its Lease
-// renewed every 30 s, and for 10 minutes at most: the other half may have lost its gateway since, and nobody here can know. So all of them move
-// every ten minutes, as long as that lasts. A node that restarts meanwhile may take them at once, one that is drained hands nothing to the
-// other half before, and if the API server is away for half a minute, each half has all addresses until it is back. Members of versions
-// that seal differently do not hear each other: while a cluster is updated from one, they are two groups. The one that is a majority of the pool hands addresses over
-// within itself, and takes those of nodes that do not answer for them any more, whichever version these had. The other one keeps what it
-// has, and can neither be drained nor take anything.
+// A network in which a router answers for all addresses (proxy ARP) cannot be used: every address is in use there. A node has 2,048
+// addresses at most, all of which it can announce. If a majority of the pool fails at once, the rest keeps its addresses, and those of
+// the failed nodes are served again when enough nodes are back.
+//
+// If an even pool is split into halves and each has a gateway, each half takes the addresses of the other half, and gives way to the
+// newest Lease. It leaves an address to the node with that Lease as long as it sees the Lease renewed every 30 s, and for 10 minutes at
+// most: the other half may have lost its gateway since, and nobody here can know. So all of them move every ten minutes, as long as the
+// split lasts. Meanwhile a node that restarts may take them at once, and a drained one hands nothing to the other half before the ten
+// minutes are over. If the API server is away for half a minute, each half has all addresses until it is back.
+//
+// Versions that seal messages differently do not hear each other: during an update from one to the other, their members are two groups.
+// The group that is a majority of the pool hands addresses over within itself, and takes those of nodes that do not answer for them any
+// more, whichever version these ran. The other group keeps what it has; it cannot be drained and takes nothing.
 //
 // The files assign.go, claims.go, event.go, guard.go, member.go, peers.go, seal.go, state.go and view.go are pure: they import the standard
 // library, the book and package rendezvous, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the

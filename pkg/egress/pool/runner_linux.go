@@ -36,9 +36,9 @@ type Config struct {
 	Ignored string
 	// Wake is sent when others have written in the member's book, or the member may have something to do; nil for never.
 	Wake wake.Signal
-	// Moved is told of each address that was taken or released: before it is removed, and before one is announced to the
-	// network whose former holder still serves it. It writes in the book that one has [holders.Arrived] or [holders.Left]. It must
-	// not wait for the Runner, nor for long.
+	// Moved is told of each address that was taken or released: of a released one before it is removed, and of a taken one before it
+	// is announced to the network, if its former holder still serves it. It writes into the book that the address has
+	// [holders.Arrived] or [holders.Left]. It must not wait for the Runner, nor for long.
 	Moved func([]Move)
 	// Changed is told when another host is found to have an address that this node is about to take, or not any
 	// more, and when what Absence returns changes. It must not wait.

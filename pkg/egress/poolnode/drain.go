@@ -98,7 +98,7 @@ func (p *Part) GiveAllAway(ctx context.Context) {
 			return
 		}
 	}
-	p.logger.Error(nil, "The system goes down before other nodes have all egress IPs of this one; they take them when it is gone")
+	p.logger.Error(nil, "The system shuts down before other nodes have taken all egress IPs of this node; they take the rest when this node is gone")
 }
 
 // GoOn ends GiveAllAway: the system does not go down after all.

@@ -30,7 +30,7 @@ func (p *Part) unlock() {
 // warn logs what keeps addresses from this node, or from all, when that changes. The lock must be held.
 func (p *Part) warn(wanted map[netip.Addr]bool, inside []string, status pool.Status) {
 	p.warnOf(&p.warned.networks, inside,
-		"No node gets egress IPs in networks of the cluster; correct proxyArguments.egress-snat-assign-cidrs", "All networks of the pool are outside of the cluster now")
+		"Networks of proxyArguments.egress-snat-assign-cidrs overlap networks of the cluster, so no node gets egress IPs in them; correct the argument", "All networks of the pool are outside of the cluster now")
 	var unable []string
 	if p.nodes[p.state.Config.NodeName] && len(status.Members) > 0 {
 		unable = cannotHold(status.Members[0].Networks, slices.SortedFunc(maps.Keys(wanted), netip.Addr.Compare))

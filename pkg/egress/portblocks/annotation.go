@@ -20,7 +20,7 @@ const mostAssigned = 100 << 10
 // ParseAssigned reads what a node says in its Lease. An entry that makes no sense is an error, and so is the whole then.
 func ParseAssigned(node, text string) ([]Assignment, error) {
 	if text == TooManyAssigned {
-		return nil, errors.New("its pods have too many ports to list; ask it: openshift egress who, on the node")
+		return nil, errors.New("the node's pods have too many source ports to list: run 'openshift egress who' on the node")
 	}
 	var all []Assignment
 	if err := json.Unmarshal([]byte(text), &all); err != nil {

@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// Quiet is how long nobody gets a block again that a pod had. When a pod ends, its node ends the pod's flows, and both sides of
-	// TCP connections get a reset; holders end theirs when they learn of the end. What is left then has no partner, or was closed: conntrack
-	// forgets it after 5 minutes at the latest (nf_conntrack_tcp_timeout_max_retrans and _unacknowledged are 300 s; those of closing
-	// connections and of UDP are shorter). It is as long, too, after the Node of a claim was deleted.
+	// Quiet is how long nobody gets a block after a pod has had it. When a pod ends, its node ends the pod's flows, and both sides of
+	// TCP connections get a reset; holders end theirs when they learn of the end. What is left then has no partner, or was closed. By
+	// default conntrack forgets it after 5 minutes at the latest: nf_conntrack_tcp_timeout_max_retrans and _unacknowledged are 300 s;
+	// those of closing connections and of UDP are shorter. (The fast path raises _unacknowledged to 2 hours and 4 minutes, see
+	// package fastpath.) The claims of a Node that was deleted are kept for as long.
 	Quiet = 5 * time.Minute
 	// Patience is how long a pod waits for a block that has to be claimed. Then it shares.
 	Patience = 500 * time.Millisecond

@@ -102,8 +102,9 @@ type Stated struct {
 // Clash is two pods that nodes say to have the same port of an egress IP. The first one counts.
 type Clash struct{ Counts, Other Stated }
 
-// Of returns the blocks of some egress IPs, sorted by [kernel.CompareBlocks]: those that nodes may say to have, and own ones. Where two have
-// the same port, which should not be, the older one counts, and then that of the node whose name sorts first.
+// Of returns blocks, sorted by [kernel.CompareBlocks]: all own ones, and those that nodes say to have of egress IPs for which is returns
+// true, if may returns true for them. If two have a port in common, which should not be, the older one counts, and of the same age that
+// of the node whose name sorts first; clashes has both.
 func (m *Map) Of(own []Stated, is func(egressIP netip.Addr) bool, may func(node string, block kernel.Block) bool) (blocks []kernel.Block, clashes []Clash) {
 	all := slices.Clone(own)
 	for node, s := range m.nodes {

@@ -93,7 +93,7 @@ func blocksOf(size int) func(yield func(kernel.Ports) bool) {
 
 // Unlisted is what neither journals nor the Leases of nodes have of the pods that share. The node of such a pod lists it as long as it
 // runs.
-const Unlisted = "pods that have started without the CNI plugin share these ports, too, and nobody writes down which"
+const Unlisted = "pods that started without the CNI plugin share these ports, too, and are recorded neither in journals nor in Leases"
 
 // units are the smallest blocks of all ports, in order.
 type units [(1 << 16) / SmallestBlock]bool

@@ -89,14 +89,14 @@ func (r *Reporter) steeringFaults() (faults []fault) {
 			faults = append(faults, fault{kind, fmt.Sprintf(format, err)})
 		}
 	}
-	add(unavailable, "this node sends no packets to the nodes that have their egress IPs, so its pods use these where they run: %v", r.config.Steering.Unavailable)
+	add(unavailable, "this node does not send packets to the nodes that hold their egress IPs; its pods use their egress IPs on this node instead: %v", r.config.Steering.Unavailable)
 	for _, name := range cluster.Families {
 		if !r.config.Families[name].Planned() {
 			continue
 		}
 		add(incomplete, string(name)+": packets whose egress IP is on another node are dropped: %v", r.config.Families[name].Reconciler.Status().SteeringFault)
 	}
-	add(absent, "this node does not hear the other nodes of the pool, nor they it, so it takes no egress IPs of nodes that fail, and drains nothing: %v", r.parts().Pool.Absent())
+	add(absent, "this node and the other nodes of the pool do not hear each other, so it takes over no egress IPs of failed nodes, and cannot hand its own over in a drain: %v", r.parts().Pool.Absent())
 	add(unclaimable, "this node cannot claim blocks of source ports, so pods that start here may share ports: %v", r.parts().SourcePorts.Fault())
 	if r.parts().Steerer == nil {
 		return faults

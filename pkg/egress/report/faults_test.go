@@ -109,7 +109,7 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 // TestFaults_OfANodeThatCannotSteer: it goes on without, and says so as long as it runs.
 func TestFaults_OfANodeThatCannotSteer(t *testing.T) {
 	r := newReporter(t, cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Off, Unavailable: errors.New("the kernel has no VXLAN")}})
-	if problems := r.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "use these where they run: the kernel has no VXLAN") {
+	if problems := r.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "use their egress IPs on this node instead: the kernel has no VXLAN") {
 		t.Errorf("the status says %q", problems)
 	}
 	if warnings := r.announcementWarnings(); len(warnings) != 1 || !strings.HasPrefix(warnings[0], status.Warning) || !strings.HasSuffix(warnings[0], "the kernel has no VXLAN") {

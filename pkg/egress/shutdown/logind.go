@@ -42,8 +42,8 @@ func Delay(ctx context.Context, prepare func(context.Context), cancelled func())
 			return
 		}
 		if failed.Turns(err) {
-			klog.FromContext(ctx).Info("Cannot have a shutdown of this system wait until egress IPs are on other nodes; will retry, further failures are not logged. "+
-				"Without systemd-logind, 'openshift egress drain' before a shutdown does it", "err", err)
+			klog.FromContext(ctx).Info("Cannot delay shutdowns of this system until its egress IPs are on other nodes; will retry, further failures are not logged. "+
+				"If systemd-logind does not run here, run 'openshift egress drain' before a shutdown", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -261,7 +261,7 @@ func (al *Allocator) complain(err error) {
 	isNew := al.full.failed.Changes(err)
 	al.mu.Unlock()
 	if isNew && err != nil {
-		al.config.Logger.Error(err, "It is not known how many of their source ports pods use, so those that need more may get none; will retry, further failures are not logged")
+		al.config.Logger.Error(err, "Cannot count the source ports that pods use, so pods that need a second block may not get one; will retry, the same failure is not logged again")
 	}
 }
 

@@ -201,7 +201,7 @@ func (al *Allocator) reconcile(ctx context.Context) {
 			err = al.reconcilePod(ctx, a)
 		}
 		if err != nil {
-			al.config.Logger.V(2).Info("The source ports of a pod hold, but are not in its file; will retry", "pod", a.Pod, "err", err)
+			al.config.Logger.V(2).Info("The source ports of a pod are in effect, but not yet saved in its file; will retry", "pod", a.Pod, "err", err)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func (al *Allocator) reconcilePod(ctx context.Context, a attachments.Attachment)
 	for _, p := range a.Ports {
 		if !p.Shared && !slices.Contains(ports, p) {
 			al.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
-				"the source ports %d-%d of %s are not this pod's alone any more: another node has claimed them. If it has no others of its own, it shares ports, so an address and a port do not name it", p.First, p.Last, p.EgressIP))
+				"the source ports %d-%d of %s are no longer this pod's own: another node has claimed them. Unless the pod has another block, it shares ports, and an address and a port no longer identify it", p.First, p.Last, p.EgressIP))
 		}
 	}
 	err := al.config.Attachments().SetPorts(a.ContainerID, ports, a.BlockSize)
@@ -267,6 +267,6 @@ func (al *Allocator) tellShared(a attachments.Attachment, ports []attachments.Po
 		return
 	}
 	al.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
-		"this pod has no block of %d source ports of %s: %s. It shares the ports %s with others for its life; start it again to try again, or give the Service more egress IPs",
+		"this pod has no block of %d source ports of %s: %s. It shares the ports %s with other pods for as long as it runs; recreate it to try again, or give the Service more egress IPs",
 		size, strings.Join(of, ", "), why, portblocks.Shared))
 }

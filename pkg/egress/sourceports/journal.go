@@ -38,11 +38,11 @@ func openJournal(j Journal, node string, logger klog.Logger, tell func(reason pl
 		Tell: func(r journal.Report) {
 			switch {
 			case r.Healed != nil:
-				tell(journalDamaged, "The journal of source ports was damaged. It goes on, and says of which time it has not everything: "+r.Healed.Error())
+				tell(journalDamaged, "The journal of source ports was damaged. It is continued, and states for which time entries may be missing: "+r.Healed.Error())
 			case r.Failing != nil:
-				tell(journalFailing, "The journal of source ports cannot be written: who has which ports of egress IPs is in memory only, until it can. Pods start all the same: "+r.Failing.Error())
+				tell(journalFailing, "The journal of source ports cannot be written: until it can, which pods have which ports is recorded in memory only. Pods start all the same: "+r.Failing.Error())
 			default:
-				tell(journalWritten, "The journal of source ports is written again, and has everything")
+				tell(journalWritten, "The journal of source ports is written again, and is up to date")
 			}
 		},
 	})
@@ -99,8 +99,8 @@ func (al *Allocator) begin(ctx context.Context) {
 // unrecorded tells that it is not written down which source ports somebody has.
 func (al *Allocator) unrecorded(err error, whose string) {
 	unrecordedPorts.WithLabelValues().Inc()
-	al.config.Logger.Error(err, "It is not written down which source ports pods have", "pods", whose)
-	al.config.TellNode(portsUnrecorded, fmt.Sprintf("it is not written down which source ports %s have, so it may not be found later who used them: %v", whose, err))
+	al.config.Logger.Error(err, "Failed to record which source ports pods have", "pods", whose)
+	al.config.TellNode(portsUnrecorded, fmt.Sprintf("the source ports of %s were not recorded, so it may be impossible to find out later who used them: %v", whose, err))
 }
 
 // beginRecording begins to write down what a pod gets that is about to run. Meanwhile the kernel is written, and reconcile leaves the pod

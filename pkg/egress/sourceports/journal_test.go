@@ -77,7 +77,7 @@ func TestOpenJournal_TellsByEvents(t *testing.T) {
 	if err := os.Mkdir(target, 0o700); err != nil { // the disk is mounted
 		t.Fatal(err)
 	}
-	expect(journalWritten, "has everything")
+	expect(journalWritten, "is up to date")
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}

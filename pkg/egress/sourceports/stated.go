@@ -164,7 +164,7 @@ func (al *Allocator) own() ownPorts {
 	tooMany := al.mine.assigned == portblocks.TooManyAssigned
 	if pods := len(al.pods); tooMany && !al.tooMany {
 		al.sayLater(func() {
-			al.config.Logger.Error(nil, "This node has too many pods with source ports of their own to say in its Lease which; other nodes learn it directly alone", "pods", pods)
+			al.config.Logger.Error(nil, "This node has too many pods with source ports of their own to list them in its Lease; other nodes learn of the ports only from direct announcements", "pods", pods)
 		})
 	}
 	al.tooMany = tooMany
@@ -193,8 +193,8 @@ func (al *Allocator) ownBlocks() (list []portblocks.Stated) {
 	return list
 }
 
-// Stated returns the blocks that this node says its pods to have, what its Lease has of them, which is nothing if that is too much, and the
-// revision of both; 0: there was never anything to say. The list must not be changed.
+// Stated returns the blocks that this node says its pods have, the list of them for its Lease ([portblocks.TooManyAssigned] if that is
+// too long), and the revision of both; 0 if there was never anything to say. The blocks must not be changed.
 func (al *Allocator) Stated() (blocks []kernel.Block, assigned string, revision uint64) {
 	if al == nil {
 		return nil, "", 0
@@ -258,7 +258,7 @@ func (al *Allocator) logClashes(family v1.IPFamily, clashes []portblocks.Clash) 
 		al.sayLater(func() { portClashes.WithLabelValues(string(family)).Set(float64(len(clashes))) })
 	}
 	for _, c := range clashes {
-		text := fmt.Sprintf("the pods %s on %s and %s on %s are said to have the same ports of %s (%s, %s). The first counts, the second one shares. The Lease %s says which node has claimed them; restart the other one, and report this",
+		text := fmt.Sprintf("the pods %s on %s and %s on %s are reported to have the same ports of %s (%s, %s). The first pod keeps its ports, the second one shares ports. The Lease %s names the node that has claimed the ports; restart the other node's process, and report this",
 			c.Counts.Pod, c.Counts.Node, c.Other.Pod, c.Other.Node, c.Counts.EgressIP, c.Counts.Ports, c.Other.Ports, portblocks.LeaseName(c.Counts.EgressIP))
 		if now[text] = true; !before[text] {
 			al.sayLater(func() {

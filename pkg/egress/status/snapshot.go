@@ -77,7 +77,8 @@ type Address struct {
 	Since time.Time `json:"since,omitzero"`
 	// Epoch grows with each change of the holder; zero if no node has the address.
 	Epoch uint64 `json:"epoch,omitempty"`
-	// Known is how the node knows: "own address", "lease" or "announcement"; empty if no node has the address.
+	// Known is how the node knows: "own address", "load balancer" (which announces it from this node), "lease", "announcement", or
+	// "both" of the last two; empty if no node has the address.
 	Known string `json:"known,omitempty"`
 	// Conflict are further nodes that have the address at the same time.
 	Conflict []string `json:"conflict,omitempty"`
@@ -195,7 +196,7 @@ func (s Snapshot) Problems() []string {
 		}
 		held := "none has succeeded yet"
 		if !f.LastSync.IsZero() {
-			held = "all was as planned last at " + f.LastSync.Format(time.RFC3339)
+			held = "the kernel last matched the plan at " + f.LastSync.Format(time.RFC3339)
 		}
 		problems = append(problems, fmt.Sprintf("%s: the last sync failed, %s: %s", f.Family, held, f.Error))
 	}

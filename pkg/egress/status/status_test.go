@@ -484,7 +484,7 @@ func TestProblems(t *testing.T) {
 	s.Families[0].Error, s.Families[1].Error = "exit status 4", ""
 	if diff := cmp.Diff([]string{
 		"the node has not written all of its rules since it started",
-		"IPv4: the last sync failed, all was as planned last at 2023-11-14T22:13:21Z: exit status 4",
+		"IPv4: the last sync failed, the kernel last matched the plan at 2023-11-14T22:13:21Z: exit status 4",
 	}, s.Problems()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

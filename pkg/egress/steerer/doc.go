@@ -7,10 +7,11 @@
 //
 //	a sync ─► Sync: ways.go ─► kernel.Steering: where each egress IP is, and who may send here
 //
-// What is decided is decided by a [node.Node], under the [Steerer]'s lock; nobody asks the kernel, takes another lock or tells anybody under
-// it. Without a tunnel a node must be on the same network to be the next hop: nexthops.go asks the kernel for that before it takes the lock,
-// and hardware.go has the nodes' hardware addresses, by which packets of theirs are known.
+// All decisions are those of a [node.Node], under the [Steerer]'s lock. Under that lock nobody asks the kernel, takes another lock or
+// tells anybody. Without a tunnel a node can only be the next hop if it is on the same network: nexthops.go asks the kernel for that
+// before it takes the lock. hardware.go has the nodes' hardware addresses, by which their packets are recognised.
 //
-// Other software that puts egress IPs on nodes may leave one behind when it dies, so addresses that another node has got later are asked for
-// (leftbehind.go). [For] answers for a dry run, and addresses.go for people, Events and metrics. Those questions change no way.
+// Other software that puts egress IPs on nodes may leave one behind when it dies. So leftbehind.go asks the network for addresses of this
+// node that another node has got later. [For] answers for a dry run, and addresses.go for people, Events and metrics. Those questions
+// change nothing.
 package steerer

@@ -48,9 +48,9 @@ func (s *Steerer) followRivals(ctx context.Context) {
 		}
 		s.Apply(holders.Elsewhere{Addresses: elsewhere.addresses()})
 		if len(elsewhere) > 0 {
-			s.logger.Info("Egress IPs are on this node, but another node has got them later and answers for them, so this node's pods leave from there", "addresses", tell.Listed(elsewhere.addresses()))
+			s.logger.Info("Egress IPs are on this node, but another node got them later and answers for them, so packets of this node's pods are sent to that node", "addresses", tell.Listed(elsewhere.addresses()))
 		} else {
-			s.logger.Info("No egress IP on this node is on another one, too")
+			s.logger.Info("No egress IP of this node is on another node any more")
 		}
 	}
 }

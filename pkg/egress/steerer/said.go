@@ -9,9 +9,9 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
-// Synced notes that a sync of an IP family is over. Other nodes are told for the first time when all of those that are
-// served have had one. Before, all objects may not be known, so no address would be an egress IP; and what
-// others send here would be masqueraded as this node where nothing stops it: a version that does not steer has run before.
+// Synced notes that a sync of an IP family is over. Other nodes are told for the first time when each served family has had a sync.
+// Earlier, not all objects may be known, so no address would count as an egress IP. And if a version that does not steer ran here before,
+// nothing would stop packets that others send here from being masqueraded as this node.
 func (s *Steerer) Synced(family v1.IPFamily, served []v1.IPFamily) {
 	if s == nil {
 		return

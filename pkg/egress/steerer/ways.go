@@ -15,8 +15,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// Sync returns which ways the packets of an IP family take from now on, and when that changes without an event; zero for never. It
-// tells the other nodes which egress IPs are here, if they were told before, and has the kernel look for those that it does not know.
+// Sync returns which ways the packets of an IP family take from now on, and when that changes without an event; zero for never. It tells
+// the other nodes which egress IPs are here, if they have been told before, and makes the kernel look for hardware addresses of nodes
+// that it does not know.
 func (s *Steerer) Sync(family v1.IPFamily) (result kernel.Steering, wake time.Time) {
 	if s == nil {
 		return kernel.Steering{}, time.Time{}

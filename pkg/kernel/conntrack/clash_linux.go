@@ -110,7 +110,7 @@ func (k *handle) suspects(ctx context.Context, inQuestion func(*tracked) bool) (
 		}
 	})
 	if len(found) == mostSuspects {
-		klog.FromContext(ctx).Info("Not all connections are asked whether they have got the ports of others", "ipFamily", k.family, "asked", mostSuspects)
+		klog.FromContext(ctx).Info("Too many connections may have clashing ports; only some of them are checked", "ipFamily", k.family, "asked", mostSuspects)
 	}
 	return found, err
 }
@@ -205,7 +205,7 @@ func (k *handle) listenTo(ctx context.Context, suspects pairs, what packets) (he
 		}
 	}
 	if err == nil && heard == nil {
-		klog.FromContext(ctx).Info("Cannot tell which connections have got the ports of others: somebody sends too many packets under the addresses of their far sides. Will look again",
+		klog.FromContext(ctx).Info("Cannot tell which connections have clashing ports: too many packets arrive from the addresses of their far sides. Will look again",
 			"ipFamily", k.family, "connections", len(suspects))
 	}
 	return heard, errors.Join(err, l.end())

@@ -35,48 +35,46 @@
 //	                               the pod is nudged
 //	from this node to another      as above, if the port was kept; else both sides are reset
 //
-// A nudge (see below) has the pod's kernel send a packet, so that a pod that only receives goes on as well. If the
-// address comes here and the rules here choose another port, the far side answers that packet by a reset. Only the
-// pod's own node nudges it: a pod answers one in half a second. If a stranger's packet under the far side's address has had
-// that answer just before the move, the nudge gets none. Older kernels let all pods together give only 500 answers in a
-// second. So each pod is nudged again after 0.6 s, or on such a kernel 250 every 1.1 s, for a minute. Strangers are not in the way of
-// these: until the new holder has heard the pod, the only packets that it passes to the pod make the entry themselves (package steering,
-// port blocks). So does whatever the pod answers to others.
+// A nudge (see below) makes the pod's kernel send a packet, so that a pod that only receives goes on as well. If the address comes here
+// and the rules here choose another port, the far side answers that packet by a reset. Only the pod's own node nudges it, because a pod
+// answers only once in half a second. The first nudge may get no answer: a stranger's packet under the far side's address may have had it
+// just before the move, and older kernels let all pods together give only 500 answers in a second. So each pod is nudged again after 0.6
+// s; on such a kernel it is 250 pods every 1.1 s, for a minute. Strangers cannot prevent these answers: until the new holder has heard
+// the pod, the only packets that it passes to the pod make the entry themselves (package steering, port blocks), and so does whatever the
+// pod answers to others.
 //
-// If the binding is removed, the holder resets the far side, and the pod's node the pod. It sends nothing to the
-// far side, which has never seen the pod's own address: what still comes from there is dropped.
+// If the binding is removed, the holder resets the far side, and the pod's node resets the pod. The pod's node sends nothing to the far
+// side, which has never seen the pod's own address: what still comes from there is dropped.
 //
 // # Two connections with one port
 //
-// Of two pods with the same port and the same far side one gets another port outside, and nobody but the holder knows it.
-// If that node dies, the next one gives the port to the pod that it hears first. If it is the right one, the far side
-// resets the other one, which comes from a port that it does not know. If it is the wrong one, the far side resets the right
-// one, and TCP would never end what is left: each side takes the other's packets for old ones, and a side
-// that only waits hears nothing at all. [Table.EndClashes] finds these: it nudges both sides of each connection
-// that the kernel has picked up and has not found the far side's packets in the window of, notes in a table of nftables where in
-// their streams they say they are, and ends those whose sides do not mean the same bytes. The far side
-// of the other port hears nothing more: that port is nobody's here.
+// If two pods have the same port and the same far side, one of them gets another port outside, and only the holder knows it. If that node
+// dies, the next one gives the port to the pod that it hears first. If this is the right pod, the far side resets the connection of the
+// other one, which comes from a port that it does not know. If it is the wrong pod, the far side resets the right one, and TCP would
+// never end the rest: each side takes the other's packets for old ones, and a side that only waits hears nothing at all.
 //
-// The kernel tells nobody which numbers it knows of a connection, and anybody who can send under the far side's address may send
-// a packet with any number. So the first packet of each side makes a connection doubtful at most. Doubtful ones are listened
-// to again, and now all packets are noted. The sides have one connection if any two of their packets fit together, and two if each
-// side repeats itself in different hearings. So strangers' packets with numbers of chance end nothing, as often as
-// they come, and one who repeats himself ends nothing either as long as the far side answers. What remains is one who repeats himself
-// under the address of a far side that is silent all the time.
+// [Table.EndClashes] finds these. It looks at the connections that the kernel has picked up and whose far side it has not yet seen send
+// within the window. It nudges both sides of each, notes in an nftables table where in their streams they say they are, and ends those
+// whose sides do not mean the same bytes. The far side of the other port hears nothing more: nobody has that port here.
 //
-// A pod that has ports of its egress IP for itself shares them with nobody: connections from there are not asked. What the far side makes known
-// on a new holder is an entry of its own kind, see inward.go.
+// The kernel does not reveal which sequence numbers it knows of a connection, and anybody who can send under the far side's address may
+// send a packet with any number. So the first packet of each side makes a connection doubtful at most. Doubtful ones are listened to
+// again, and now all packets are noted. They are one connection if any two packets of the two sides fit together, and two if each side
+// repeats itself in different hearings. So packets of strangers with random numbers end nothing, however often they come. A stranger who
+// repeats himself ends nothing either, as long as the far side answers. There remains a stranger who repeats himself under the address of
+// a far side that is silent all the time.
+//
+// A pod that has ports of its egress IP for itself shares them with nobody, so connections from these ports are not checked. What the far
+// side makes known on a new holder is an entry of its own kind, see inward.go.
 //
 // # The table
 //
-// [Delete], [Count] and [Table.Busiest] go through the table once, in the network namespace of the calling
-// thread, and keep nothing of it but what they delete. A look at all flows costs little more
-// than the kernel's telling them (message.go decodes without allocating). The flows of a
-// few IPv4 pods the kernel selects itself, which costs a seventh of that for each; of IPv6
-// pods where the kernel can, see sources in conntrack_linux.go. But each look goes through all
-// buckets of the kernel's hash table: 10 ms for the 262,144 of a large machine. So where there are few
-// flows (below 8,000 on such a machine, for two pods), one look at all of them is cheaper than one for each pod.
-// Nothing here adds or changes an entry.
+// [Delete], [Count] and [Table.Busiest] go through the table once, in the network namespace of the calling thread, and keep nothing of it
+// but what they delete. A look at all flows costs little more than the kernel needs to list them (message.go decodes without allocating).
+// The kernel can also select the flows of single pods itself: for IPv4 always, for IPv6 only some kernels, see sources in
+// conntrack_linux.go. That costs a seventh of a look at all flows for each pod. But each such look goes through all buckets of the
+// kernel's hash table: 10 ms for the 262,144 of a large machine. So where there are few flows (below 8,000 on such a machine, for two
+// pods), one look at all of them is cheaper than one for each pod. Nothing here adds or changes an entry.
 //
 // # The barrier
 //
@@ -132,15 +130,14 @@
 //
 // A table whose sets have another size, as those of versions without sizes do, is replaced in one transaction, with what it remembers.
 //
-// Only the first packet of a flow comes to the chain prerouting: established flows pay nothing there, and a new
-// one a lookup. What conntrack calls invalid never comes there, such as the FIN or RST of a pod that closes at
-// this moment. It would leave under the pod's own address, where the proxier does not drop it (nftables), so
-// the chain invalid does.
+// Only the first packet of a flow comes to the chain prerouting: established flows pay nothing, and a new one pays a lookup. Packets that
+// conntrack calls invalid never come there, such as the FIN or RST of a pod that closes at this moment. They would leave under the pod's
+// own address where the proxier does not drop them (nftables), so the chain invalid drops them.
 //
-// Where kernels pick no TCP connection up (nf_conntrack_tcp_loose is 0), none outlives a move of its egress IP, and what would go on
-// above ends: the pod's node resets the pod, a former holder that lives both sides, and one that has just got the address
-// what far sides go on sending there, for a few seconds. Not for longer: conntrack also calls
-// invalid what is outside the window of a connection that it knows. The chain invalid begins with these rules then:
+// Where kernels do not pick TCP connections up in the middle (nf_conntrack_tcp_loose is 0), no connection outlives a move of its egress
+// IP. The pod's node resets the pod, and a former holder that is alive resets both sides. A node that has just got the address answers
+// with a reset what far sides go on sending there, but only for a few seconds, because conntrack also calls invalid what is outside the
+// window of a connection that it knows. The chain invalid begins with these rules then:
 //
 //	set fresh { type ipv4_addr; timeout 15s; }                                            egress IPs that have come here
 //	ct state invalid meta iiftype != loopback tcp flags & (syn | rst | ack) == ack ip daddr @fresh reject with tcp reset

@@ -12,9 +12,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// MakeLiberal has the kernel take no packet of the TCP connections that it tracks for invalid because of its sequence numbers. It has to be
-// called before nf_conntrack_tcp_be_liberal, which says that of all connections, is set to 0 where conntrack has not seen all packets of some: it
-// would drop all that follows on these.
+// MakeLiberal makes the kernel accept any sequence numbers on the TCP connections that it tracks. Call it before
+// nf_conntrack_tcp_be_liberal, which does the same for all connections, is set to 0, if conntrack has not seen all packets of some
+// connections: otherwise all that follows on these would be dropped.
 func MakeLiberal(ctx context.Context, family kernel.Family) error {
 	t := NewTable(family)
 	defer t.Close()

@@ -52,21 +52,20 @@ type Verdict int
 const (
 	// Stays: the flow is right.
 	Stays Verdict = iota
-	// Resumes: it is right, and goes on through another node, which learns of it with the pod's
-	// next packet. A pod that only receives has to be nudged.
+	// Resumes: the flow is right, and goes on through another node, which learns of it from the pod's next packet. A pod that only
+	// receives has to be nudged.
 	Resumes
-	// Moves: it goes on from another node than before, and the far side sees the same address and
-	// port. It is deleted, and the pod's next packet has it go on.
+	// Moves: the flow goes on from another node than before, and the far side sees the same address and port. It is deleted, and goes
+	// on with the pod's next packet.
 	Moves
-	// Leaves: as Moves, but the pod is not bound here any more, or runs on another node. Its own node sees to it: a
-	// pod answers one nudge in half a second (net.ipv4.tcp_invalid_ratelimit), and one from here may come too
-	// early. The flow is deleted.
+	// Leaves: as Moves, but the pod is not bound here any more, or runs on another node. The flow is deleted, and the pod is not
+	// nudged from here: its own node does that, a pod answers one nudge in half a second (net.ipv4.tcp_invalid_ratelimit), and one
+	// from here may come too early.
 	Leaves
-	// Returns: the far side has made it known here, and it goes on through another node. It is deleted, and the pod's
-	// next packet has it go on.
+	// Returns: the far side has made the flow known here, and it goes on through another node. It is deleted, and goes on with the
+	// pod's next packet.
 	Returns
-	// EndsAtPod: the far side saw it by way of another node, which ends it there. Here it is
-	// deleted, and the pod gets a reset.
+	// EndsAtPod: the far side saw the flow by way of another node, which ends it there. Here it is deleted, and the pod gets a reset.
 	EndsAtPod
 	// Ends: it is deleted, and both sides get a reset.
 	Ends
@@ -204,10 +203,9 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 //   - it uses its own source and leaves, and its binding was removed that had another node
 //     translate it.
 //
-// If it is the way alone that has changed, a flow goes on instead, where the far side need not notice: see
-// [Resumes], [Moves] and [Leaves]. One that another node translated has kept its port there. Of those that were
-// translated here this goes for those that have kept theirs, as all do that were steered here. Where kernels do not pick
-// TCP connections up in the middle, these end.
+// If only the way has changed, and the far side need not notice, a flow goes on instead: see [Resumes], [Moves] and [Leaves]. A flow that
+// another node translated has kept its port there. A flow that was translated here goes on only if it has kept its port, as all that were
+// steered here do. Where kernels do not pick TCP connections up in the middle, these end.
 func (s *Selector) Judge(f Flow) Verdict {
 	const tcp = 6
 	if len(s.inward) > 0 {

@@ -13,32 +13,33 @@
 //	pod's node: the uplink ─► from_node, or   ─► the interface that leads to the pod
 //	            from_neighbour
 //
-// Everything that a program does not take takes the slow path. A packet on the nodes' network looks the same whoever has
-// wrapped it, so each node decides for itself. A network plugin may wrap answers, too: these take the fast path to its device alone, and
-// only where all is taken ([Load]); the pod's node sees them when the plugin has unwrapped them.
+// Packets that no program takes use the slow path. A packet on the nodes' network looks the same whether a program or the kernel has
+// wrapped it, so each node decides for itself. A network plugin may wrap answers, too: these take the fast path only to its device, and
+// only if [Load] was called with all; the pod's node sees them when the plugin has unwrapped them.
 //
-// Flows of unbound pods are taken, too, because steering makes their packets dearer: those that masquerading gives an address of this node that
-// is no egress IP, and that leave by its interface. Their answers are taken if they come by the uplink, or by an interface that has an egress
-// IP. Where all is taken, so are bound pods' flows that leave from the pods' own node, and their answers.
+// Flows of unbound pods take the fast path, too, because steering makes their packets more expensive: those that are masqueraded to an
+// address of this node that is no egress IP, and that leave by the interface with that address. Their answers take it if they come by the
+// uplink, or by an interface that has an egress IP. If [Load] was called with all, so do flows of bound pods that leave from the pods'
+// own node, and their answers.
 //
-// Routes alone decide where packets go; marks that rules set are not seen. An answer is taken if the far side's route leads to where it comes
-// from, as a strict rp_filter has it; on the pod's node, if it comes by the uplink.
+// Routes alone decide where packets go; marks that rules set are not seen. An answer takes the fast path if the route to the far side
+// leads out by the interface that it came by, as with a strict rp_filter; on the pod's node, if it came by the uplink.
 //
 // # Conntrack decides
 //
-// The programs have no state of flows. They ask conntrack of each packet (bpf_skb_ct_lookup) and take it if conntrack
+// The programs keep no state of flows. They look up each packet in conntrack (bpf_skb_ct_lookup) and take it if
 //
-//   - has confirmed its flow, has seen an answer, is assured of it, and does not forget it at the moment;
-//   - says that the packet is of the direction that began the flow, or an answer;
-//   - translates no destination and no sequence numbers, and runs no helper;
-//   - on the pod's node translates no source, and on the holder translates it to an egress IP that the holder gives to arrivals; an answer
-//     is one to such an address, or to a pod of this node that is bound to an egress IP elsewhere;
-//   - for TCP, says that the connection is established, neither beginning nor ending, and, if it was taken up in its middle, has seen what
-//     the far side acknowledges: until then it may have another connection's port, which package conntrack finds out by its packets.
+//   - its flow is confirmed, has seen an answer, is assured, and is not about to be forgotten;
+//   - it is of the direction that began the flow, or an answer;
+//   - the flow has no translated destination, no translated sequence numbers and no helper;
+//   - on the pod's node the source is not translated, and on the holder it is translated to an egress IP that the holder gives to
+//     arrivals; an answer is to such an address, or to a pod of this node that is bound to an egress IP elsewhere;
+//   - a TCP connection is established, neither beginning nor ending. If it was picked up in the middle, conntrack must have seen what the
+//     far side acknowledges: until then it may have another connection's port, which package conntrack finds out from its packets.
 //
-// So the first packets of a flow pass everybody's rules, the guard of package steering and the check of its source, and when the flow is
-// taken from conntrack, as it is when its binding goes, its next packet does so again. That is why this needs no rules of
-// its own: it goes on with what they have let pass.
+// So the first packets of a flow pass all rules of others, the guard of package steering and the check of their source. When the flow is
+// removed from conntrack, as it is when its binding goes, its next packet passes them again. That is why the fast path needs no rules of
+// its own: it only continues what they have let pass.
 //
 // Besides, a program takes only what is plain: IPv4 without options, IPv6 without extension headers, no fragments, an ACK without SYN, FIN
 // or RST, no VLAN tag, a packet (or each segment of one) that fits, and a TTL that lasts. Of a pod it takes what comes by the interface that
@@ -48,18 +49,21 @@
 //
 // # What conntrack does not see
 //
-// The timeout of a TCP connection is renewed by the programs. A flow of UDP has a packet on the slow path before half of its timeout is
-// over, and on the pod's node once a minute, which renews what package steering remembers of it (its set flows). When that was stands in a
-// map that the kernel may forget at any time.
+// The programs renew the timeout of a TCP connection. A UDP flow has one packet on the slow path before half of its timeout is over, and
+// on the pod's node once a minute, which renews what package steering remembers of the flow (its set flows). The time of that packet is
+// in a map that the kernel may forget at any time.
 //
-// Conntrack does not see which sequence numbers have passed. Answers to those would be invalid, and the node would reset the connection.
-// The kernel lets nobody but its own flow tables say that for a single flow, except one by one over netlink, which would have to
-// follow each flow that begins. So package steering sets nf_conntrack_tcp_be_liberal, for the whole node. What that gives up: a packet far
-// outside of a connection's window is forwarded as one of it, and left to the host that gets it, which drops it. An RST whose number
-// conntrack does not know ends no connection at once, but leaves it ten seconds; a program does not renew it then. Conntrack also takes what it has not seen acknowledged for unacknowledged, and would forget a connection after five minutes of
-// silence: nf_conntrack_tcp_timeout_unacknowledged is at least 2 hours and 4 minutes (RFC 5382, REQ-5). Both are on record, and
-// come back when the fast path is switched off, and with --cleanup; connections that go on are exempted from the check one by one then
-// (conntrack.MakeLiberal), for conntrack knows nothing of where they are.
+// Conntrack does not see which sequence numbers have passed on the fast path. It would call answers to them invalid, and the node would
+// reset the connection. The kernel can exempt a single flow from that check only for its own flow tables, or over netlink, one flow at a
+// time, which would mean following each flow that begins. So package steering sets nf_conntrack_tcp_be_liberal for the whole node. The
+// price is that a packet far outside of a connection's window is forwarded as part of it, and the receiving host has to drop it. An RST
+// whose number conntrack does not know does not end the connection at once, but leaves it ten seconds, which a program then does not
+// renew.
+//
+// Conntrack also counts data as unacknowledged if it has not seen the acknowledgement, and would forget the connection after five minutes
+// of silence. So nf_conntrack_tcp_timeout_unacknowledged is at least 2 hours and 4 minutes (RFC 5382, REQ-5). Both settings are on
+// record, and are restored when the fast path is switched off, and by --cleanup. Connections that go on are then exempted from the check
+// one by one (conntrack.MakeLiberal), because conntrack does not know where they are.
 //
 // # Order of changes
 //
@@ -81,10 +85,14 @@
 //
 // A node with policies of IPsec has no fast path at all: a redirected packet does not meet them, and would leave in clear.
 //
-// Packets in aggregates (GRO) at the holder's uplink, or with checksums that the network interface has yet to make, which come from a node that
-// is another namespace of the same kernel: the kernel alone can tell an interface that a packet is not wrapped any more, so its tunnel unwraps
-// these, and from_tunnel goes on. Aggregates that would be wrapped between IPv6 addresses, where each segment wants its own checksum of the
-// tunnel, and datagrams without a checksum there. All protocols but TCP and UDP.
+// The following packets cannot take it either:
+//
+//   - at the holder's uplink, aggregates (GRO) and packets with checksums that the network interface has yet to make, from a node that is
+//     another namespace of the same kernel. Only the kernel can tell an interface that a packet is no longer wrapped. So the kernel's
+//     tunnel unwraps these, and from_tunnel goes on;
+//   - aggregates that would be wrapped between IPv6 addresses, where each segment needs its own checksum of the tunnel, and datagrams
+//     without a checksum there;
+//   - all protocols but TCP and UDP.
 //
 // # Compiling
 //

@@ -31,23 +31,23 @@
 //	    }
 //	}
 //
-// A packet to an egress IP that is a stray behind destination NAT belongs to no connection of this node, and is for no Service. The chain
-// keep has the kernel give none of TCP to a pod because of its port (package steering, port blocks): the former holder still has the
-// connection. A datagram goes to the pod: if it runs here, this node has ended its flow.
+// A packet to an egress IP that comes to strays, which is after destination NAT, belongs to no connection of this node and is for no
+// Service. The chain keep prevents the kernel from giving TCP packets to a pod because of their port (package steering, port blocks): the
+// former holder still has the connection. A datagram does go to the pod: if the pod runs here, this node has ended its flow.
 //
 // # No packet goes in circles
 //
-// A node to which an address was passed tracks the packet, or drops it as one of an address in left: it neither forwards it as a
-// router does, nor passes it on. That also holds if it takes the address again within that time. So the new holder must
-// only pass packets to a node that has this table, and must be its neighbour: a router would send them back. Beyond that, each
-// node takes one off the TTL. The kernel's dup does not look whether any is left, so the rule does.
+// A former holder to which a packet is passed tracks it, or drops it because the address is in its set left: it neither routes it nor
+// passes it on, even if it takes the address again within that time. So the new holder must only pass packets to a node that has this
+// table and is its neighbour: a router would send them back. In addition, each node takes one off the TTL. The kernel's dup does not
+// check whether any is left, so the rule does.
 //
 // # Limits
 //
-// What is passed on comes to the former holder by the interface of its node address, from hosts outside. If that is not the one
-// with the egress IPs, and takes only packets of sources that it would send to (rp_filter 1), the kernel drops them, as in IPv4
-// with the tunnel. Connections that begin in that second begin late then.
+// Packets that are passed on come to the former holder by the interface of its node address, from hosts outside. If the egress IPs are on
+// another interface, and that one takes only packets of sources that it would send to (rp_filter 1), the kernel drops them, as in IPv4
+// with the tunnel. Connections that begin in that second then begin late.
 //
-// The table of the other family is "ip6 openshift-egress-handover". The kernel forgets an element by itself. The table is there
-// as long as it has one: without it, packets pay nothing.
+// The table of the other family is "ip6 openshift-egress-handover". The kernel forgets an element by itself. The table exists only as
+// long as it has elements: without it, packets pay nothing.
 package handover

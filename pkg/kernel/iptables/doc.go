@@ -69,10 +69,10 @@
 //
 // # The mark
 //
-// A write of a few chains does not look at the others. So that it does not hide what somebody else did to
-// them, each transaction deletes the empty chain that the one before has left, OPENSHIFT-EGRESS-AT-
-// and a number, and leaves another: where an old state of the table was restored, the former is not
-// there, and the transaction fails.
+// A write of a few chains does not look at the others, so it could hide what somebody else did to
+// them. To prevent that, each transaction leaves an empty chain, OPENSHIFT-EGRESS-AT- and a number,
+// and deletes the one that the transaction before it left. If somebody has restored an old state of
+// the table, that chain is not there, and the transaction fails.
 //
 // # The journal
 //

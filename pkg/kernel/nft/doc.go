@@ -24,8 +24,8 @@
 // and one in the test that compares it with what nft itself makes of it. A text that it cannot read is an error of whoever writes the table.
 // [Spec.Text] prints a whole table for nft -f. There is one statement that nft has no words for, source NAT by a map of ports: see snatByMap.
 //
-// A rule has a mark in its user data, by which it is known again: as [Spec.Commented] makes it, its comment with a hash of its expressions.
-// Whether these are still what they were is not looked at: nobody can change them without the mark. nft reads its own listing as the same
-// expressions, and where it does not, it does not keep the mark. If something else is not as it was written, such as a base chain or the
-// table's flags, the whole table is written anew. Its counters go on from where they were.
+// A rule is recognised by a mark in its user data. [Spec.Commented] makes the mark of the rule's comment and a hash of its expressions.
+// The expressions themselves are not compared: nobody can change them and keep the mark. When nft restores its own listing, a rule keeps
+// its mark only if its expressions are still the same. If anything else is not as it was written, such as a base chain or the table's
+// flags, the whole table is written anew. Its counters go on from where they were.
 package nft

@@ -67,9 +67,9 @@ type Leads struct {
 	Anywhere bool
 }
 
-// Chains returns the chains of a table that have rules. It costs what the table has, however many others there are: the kernel lists chains
-// only with those of all tables, and kube-proxy may have a hundred thousand. Of a large table of iptables it returns those that packets meet
-// which come to one of iptables' base chains, but for what leftOut tells to leave out, with all that only this leads to.
+// Chains returns the chains of a table that have rules. It costs what the table has, however many other chains there are: the kernel can
+// list chains only of all tables together, and kube-proxy may have a hundred thousand. Of a large table of iptables it returns only the
+// chains that packets may reach from iptables' base chains, without those for which leftOut returns true, and what only they lead to.
 func (c *Conn) Chains(t *nftables.Table, leftOut func(chain string) bool) (chains Chains, err error) {
 	large, err := c.isLarge(t)
 	if large {

@@ -48,28 +48,29 @@
 //   - veth and netkit whose other end is in another network namespace: told, as soon as it is known which address is there;
 //   - tap devices, behind which may be a virtual machine: untold, unless the CNI plugin has told of them.
 //
-// There is none at an interface that leads to other nodes or is part of one that does: it has this node's address, a default route,
-// or a route by way of a router that is no pod; the ports of such a bridge, but those with a pod's address behind them; and what such an
-// interface is made of. Routes from router advertisements do not count: pods can send these. Pods behind ipvlan,
-// macvlan or SR-IOV send nothing through the host's interfaces that could be looked at.
+// There is no chain at an interface that leads to other nodes, or that is part of one that does. An interface leads to other nodes if it
+// has this node's address, a default route with a gateway, or a route through a router that is no pod. Parts of it are the ports of such
+// a bridge, except those with a pod's address behind them, and the lower devices of such an interface. Routes from router advertisements
+// do not count, because pods can send these. Pods behind ipvlan, macvlan or SR-IOV send nothing through the host's interfaces that could
+// be checked.
 //
-// A tc filter at the ingress of an interface comes before this hook. What it redirects is not checked; nor is what comes back from an ifb
-// device, as the CNI plugin bandwidth has it for what a pod sends: the kernel takes it past this hook. Such interfaces are told, unless a filter
-// of BPF does it, of which nothing can be seen.
+// A tc filter at the ingress of an interface comes before this hook. Packets that it redirects are not checked, and neither are packets
+// that come back from an ifb device, which the CNI plugin bandwidth uses for what a pod sends: the kernel takes them past this hook. Such
+// interfaces are reported, unless a BPF filter redirects, because nothing can be seen of that.
 //
 // # Who is behind an interface
 //
-// The CNI plugin's word counts most, and whole: a pod may have several addresses of an IP family. Where it has said nothing of a family the
-// kernel is asked, and no packet: RTM_GETADDR with
-// IFA_TARGET_NETNSID tells the addresses in the other end's network namespace. That takes CAP_NET_ADMIN, and neither
-// a mount nor the right to enter the namespace. A process in a pod may have this capability, too, and change addresses there. So
+// What the CNI plugin says counts first, and completely: a pod may have several addresses of an IP family. For a family of which it has
+// said nothing the kernel is asked, never a packet: RTM_GETADDR with IFA_TARGET_NETNSID lists the addresses in the other end's network
+// namespace. That takes CAP_NET_ADMIN, but neither a mount nor the right to enter the namespace. A process in a pod may have this
+// capability, too, and change addresses there. So
 //
 //   - an interface has one address of each IP family in the cluster CIDRs, as a pod has: the first that is seen, for as long as the
 //     interface exists;
 //   - an address belongs to one interface: the one that got it first, or of two that are new the older one.
 //
-// What an interface has been granted stands in its chain, so a new process goes on with it. As long as no pod is bound on this node
-// there is no table: then a new process takes each interface's first address anew. A claim that is refused is told.
+// The addresses granted to an interface are in its chain, so a new process goes on with them. As long as no pod is bound on this node
+// there is no table, and a new process takes each interface's first address anew. An address that is refused is reported.
 //
 // A new interface has its chain some milliseconds after the kernel tells of it, and if the CNI plugin tells of the pod, before the pod
 // starts. A process that begins finds the interfaces that were made while there was none.

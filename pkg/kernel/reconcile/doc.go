@@ -27,13 +27,13 @@
 // In the nftables back end the one table is written before the other one is removed, in two transactions. So nothing leaves under another
 // address in between, and a process that dies there leaves the next one to do the rest.
 //
-// What is bound leaves under its egress IP or not at all as soon as the steering is written, so the rules of iptables may come later.
-// What goes gives no flow an egress IP from the first write on, and is removed from the steering last, when its flows have been judged: a
-// flow that was steered does not go on under the pod's own address. Both records of removed bindings are kept.
+// As soon as the steering is written, bound pods leave under their egress IPs or not at all, so the rules of iptables may be written
+// later. A removed binding gives no flow an egress IP from the first write on. It is removed from the steering last, when its flows have
+// been judged, so that a steered flow does not go on under the pod's own address. Both records of removed bindings are kept.
 //
-// What keeps packets from being carried to other nodes is a fault, not a failure of the sync: bindings of this node's addresses do not
-// depend on it, and the table, which is written in any case, drops what does. A fault has a backoff of its own. When it is over all flows
-// are judged. In the nftables back end a table that cannot be written is a failure.
+// A fault that keeps packets from being carried to other nodes is no failure of the sync: bindings of this node's addresses do not depend
+// on it, and the table, which is written in any case, drops the packets that do. A fault has a backoff of its own. When it is over all
+// flows are judged. In the nftables back end a table that cannot be written is a failure.
 //
 // # Looks
 //

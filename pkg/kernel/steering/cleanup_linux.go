@@ -73,7 +73,7 @@ func awaitSilence(ctx context.Context, writers map[kernel.Family]*nft.Writer) {
 			quietSince, before = time.Now(), stale
 		}
 		if time.Since(began) > silencePatience {
-			klog.FromContext(ctx).Error(nil, "Other nodes still send packets of their pods here, which leave as the network plugin decides from now on; see on those nodes with 'openshift egress addresses' what they know of this node, and delete this node's Lease if it still names egress IPs")
+			klog.FromContext(ctx).Error(nil, "Other nodes still send packets of their pods to this node; from now on these packets leave as the network plugin decides. Run 'openshift egress addresses' on the other nodes to see what they know of this node, and delete this node's Lease if it still names egress IPs")
 			return
 		}
 		select {

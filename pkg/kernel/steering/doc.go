@@ -1,10 +1,10 @@
-// Package steering carries bound pods' packets to the node that holds their egress IP, and sees to
-// it that nothing of theirs leaves from another address. It writes, for one IP family, an nftables
-// table of its own, and the device, routes and ip rules that marked packets take. Which pods are
-// bound and which way each egress IP's packets take is said by others ([kernel.Desired]). The table gives flows their egress IPs,
-// so that it knows who gave a flow its address. In the nftables back end nothing else does; a node that steers nothing has a
-// smaller table. In the iptables back end it comes before the rules of pkg/kernel/iptables, which stay as they are and give the
-// same addresses.
+// Package steering carries the packets of bound pods to the node that holds their egress IP, and makes sure that none of them leaves from
+// another address. For one IP family it writes an nftables table of its own, and the device, routes and ip rules that marked packets
+// take. It does not decide which pods are bound, nor which way the packets of an egress IP take: [kernel.Desired] says so.
+//
+// The table gives flows their egress IPs itself, so that it knows who gave a flow its address. In the nftables back end nothing else
+// does; a node that steers nothing has a smaller table. In the iptables back end the table comes before the rules of pkg/kernel/iptables,
+// which stay as they are and give the same addresses.
 //
 // # Path
 //
@@ -265,47 +265,50 @@
 //	    ...
 //	}
 //
-// The rules with blocks and full-blocks ask the map before they change the mark (package nft). The kernel keeps a source port of the block,
-// and translates others into it: a pod's explicit ports, too. Port 5000 becomes the one that is 5000 modulo the number of ports behind the
-// block's first, or the next that is free: mostly the same on every node. The first port has to be a multiple of that number, so that ports of
-// the block stay. Who restores a listing of the table by nft gets other rules there: they give any port of the block, and change the mark in
-// any case. They have no mark of this package's, so they are found and replaced. An echo identifier is translated like a port, so that an answer to a ping tells the pod as well. Protocols without ports get the
-// address alone, from @sources.
+// The rules with blocks and full-blocks look the packet up before they change its mark (package nft). The kernel keeps a source port that
+// lies in the block and translates all others into it, including ports that a pod has chosen explicitly. In a block of n ports, port 5000
+// becomes the block's first port plus 5000 modulo n, or the next free one, so it is mostly the same on every node. The first port must be
+// a multiple of n, so that ports of the block are kept. If somebody restores a listing of the table with nft, the rules differ: they give
+// any port of the block, and always change the mark. They lack this package's mark in their user data, so they are found and replaced. An
+// ICMP echo identifier is translated like a port, so an answer to a ping identifies the pod, too. Protocols without ports get only the
+// address, from @sources.
 //
-// A pod has two blocks of an egress IP when its first was nearly full towards some destination. What is from a port of the first stays
-// there, and all else gets a port of the second, which is not full. Of more blocks, which nobody gives, the lowest count. What comes for any of them reaches the pod.
+// A pod has two blocks of an egress IP if its first one was nearly full towards some destination. A source port in the first block is
+// kept; everything else gets a port of the second, which is not full. Nobody gives more than two; of more, the lowest would count.
+// Packets to any of its blocks reach the pod.
 //
-// What comes for a port of a block, belongs to no flow of this node and begins no connection is of a flow that another node knew. It goes
-// to the pod. From then on the flow is known here, as one that the far side has begun, and what the pod sends is its answer. So nobody
-// needs to know flows of other nodes. inward is behind kube-proxy's DNAT (-100): a Service's port is the Service's; and behind that of package
-// handover (-99), which passes packets on to a former holder that lives. A socket of this node
-// that is bound to the egress IP itself keeps its packets; one that listens at all addresses does not.
+// A packet to a port of a block that belongs to no flow of this node and begins no connection is of a flow that another node knew. It is
+// sent to the pod. From then on this node tracks the flow as one that the far side has begun, and the pod's packets are its answers. So
+// no node needs to know the flows of others. The chain inward runs after kube-proxy's DNAT (-100), because a Service's port belongs to
+// the Service, and after that of package handover (-99), which passes packets on to a former holder that is alive. A socket of this node
+// that is bound to the egress IP itself keeps its packets; one that listens on all addresses does not.
 //
-// On the pod's own node such a packet is the answer to what the pod has begun. If it is not, it is dropped: TCP as flipped anyway, and
-// UDP because the pod's answer would leave from the pod's own address. So who sends datagrams to ports at random reaches no pod on
-// another node than the holder. On the holder itself nobody knows whom its pods have spoken to: their flows were steered, and are ended
-// when the address comes. There, and only for two minutes, as long as conntrack remembers a flow in which one side is silent, datagrams
-// from anywhere come to what listens on a port of the pod's block. A server of UDP on a port of its own pod's block is not reached from
-// outside by the pod's own address.
+// On the pod's own node, such a packet must be the answer to a flow that the pod has begun. Otherwise it is dropped: TCP as flipped
+// anyway, and UDP because the pod's answer would leave from the pod's own address. So datagrams to random ports reach no pod on a node
+// other than the holder. For pods on the holder itself, nobody knows whom they have spoken to: their flows were steered, and are ended
+// when the address comes. There, datagrams from anywhere reach a socket that listens on a port of the pod's block, but only for two
+// minutes, as long as conntrack remembers a flow in which one side is silent. A UDP server on a port of its pod's block cannot be reached
+// from outside at the pod's own address.
 //
-// While the pod's node has taken the address, and still has the flow that it steered, the kernel would give the far side another port,
-// for two entries must not have the same answers. The pod knows no such connection and would reset it. So the source keeps its port, the
-// kernel drops the packet, and the far side sends it again.
+// If the pod's node itself takes the address while it still tracks the steered flow, the kernel would give the far side another port,
+// because two entries must not have the same reply tuple. The pod knows no such connection and would reset it. So the source keeps its
+// port; the kernel then drops the packet, and the far side sends it again.
 //
-// What begins or ends here: a FIN or an RST of no flow is invalid to conntrack, so it is dropped as nostate until the pod is heard; SCTP is
-// as without blocks. A connection whose pod has chosen a port outside of its block goes on if its pod is heard here before its far side: it
-// gets the same port as from the former holder. What the far side sends goes to that port of the pod, where the pod has no connection and
-// resets it; so the pods' nodes see to it that their pods are heard at once (package conntrack). It may get another one,
-// and be reset by the far side, where the port was not free or the kernel goes on with what it chose before: because the pod had another
-// connection from the same port, or to the same destination with the port that it would get; and where the pod has got a second block since.
-// If the new port is that of another connection of the pod, package conntrack finds out, and both are reset. A receiving flow of UDP goes on
-// if the pod's node is not the former holder: there the entry is ended, and the pod has to send.
+// Exceptions: a FIN or RST that belongs to no flow is invalid for conntrack, so it is dropped as nostate until the pod is heard. SCTP
+// works as without blocks. A connection whose pod has chosen a port outside of its block goes on if the pod is heard here before the far
+// side: it gets the same port as from the former holder. If the far side is heard first, its packet goes to that port of the pod, where
+// the pod has no connection and resets it; so the pods' nodes make sure that their pods are heard at once (package conntrack). Such a
+// connection may also get another port, and be reset by the far side: if the port is not free, or the kernel goes on with its former
+// choice, because the pod has another connection from the same port, or one to the same destination with the port that this one would
+// get; or if the pod has got a second block since. If the new port is that of another connection of the pod, package conntrack finds out,
+// and both are reset. A receiving UDP flow goes on unless the pod's node is the former holder: there the entry is ended, and the pod has
+// to send.
 //
-// Pods with blocks begin new flows at 0.93 of the rate without blocks (make bench RUN='^steering/port-blocks$'). What they lose is the chain
-// inward, which each new flow meets before its route, and the look into blocks behind that into sources.
+// Pods with blocks begin new flows at 0.93 of the rate without blocks (make bench RUN='^steering/port-blocks$'). The difference is the
+// chain inward, which each new flow passes before routing, and the lookup in blocks after the one in sources.
 //
-// The fast path takes what the pods have begun. What the far side has made known here has a translated destination, and takes the rules'
-// way on the holder.
+// The fast path takes flows that pods have begun. Flows that the far side has made known here have a translated destination, so on the
+// holder they take the slow path.
 //
 // # A node that steers nothing
 //
@@ -332,24 +335,24 @@
 //
 // # Who gets into the tunnel
 //
-// The kernel's socket of the tunnel is bound to no address, so it gets whatever is delivered to this node with its port: also what
-// is for another address of the node, for a broadcast, multicast or anycast address, and what a Service leads here. So
-// tunnel-input lets in what one of the other nodes sends to the one address that nodes send to, and what it has let in is
-// untracked; ports-input drops all else. A node that has several addresses is reached by that one alone. What is forwarded by this
-// node is not met by either.
+// The kernel's tunnel socket is bound to no address, so it receives every packet that is delivered to this node with its port, also
+// packets for other addresses of the node, for a broadcast, multicast or anycast address, and packets that a Service leads here. So
+// tunnel-input accepts only packets that another node sends to the one address that nodes use, and exempts them from tracking;
+// ports-input drops all others. A node with several addresses is reached by that one only. Neither chain affects packets that this node
+// forwards.
 //
-// A node's address is no proof for what a process in the node's own network sends, which takes no right. The kernel's own
-// packets of the tunnel have no socket with an owner: the pod's socket is left behind in the pod's network. So what has one
-// does not get out, also what a process sends by steer0 itself (SO_BINDTODEVICE): a packet keeps its socket when it is wrapped.
-// What a Service leads to another node's port has another address or port in tunnel-output, and is tracked, so by-process drops it.
-// This program sends nothing there: nudges of connections go to pods here and to the outside, and the barrier's resets are
-// the kernel's.
+// For packets of processes in the node's own network, a node's address proves nothing, because they may send from it without any
+// privilege. But the kernel's own tunnel packets have no socket with an owner: the pod's socket stays behind in the pod's network. So
+// packets that have one are dropped, even those that a process sends through steer0 itself (SO_BINDTODEVICE), because a packet keeps its
+// socket when it is wrapped. A packet that a Service leads to another node's port still has another address or port in tunnel-output, and
+// is tracked, so by-process drops it. This program itself sends nothing to these ports: nudges of connections go to pods here and to the
+// outside, and the kernel sends the barrier's resets.
 //
-// In IPv6 a process may send from any address (IPV6_FREEBIND): so the ports' packets must leave from this node's own,
-// and by-process drops what a process sends as a bound pod, or from an egress IP that is on another node. A chain of NAT would see
-// nothing of a flow that the pod itself has begun. What is invalid passes: sending it takes a right, no source NAT gives it an
-// egress IP, and nudges of connections are invalid. From an egress IP that is on this node any process may send: it is the node's
-// address. A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network is the node.
+// In IPv6 a process may send from any address (IPV6_FREEBIND). So packets to these ports must leave from this node's own address, and
+// by-process drops packets that a process sends as a bound pod, or from an egress IP that is on another node. A NAT chain could not do
+// that: it sees nothing of a flow that the pod itself has begun. Invalid packets pass, because sending them takes a privilege, no source
+// NAT gives them an egress IP, and nudges of connections are invalid, too. Any process may send from an egress IP that is on this node:
+// it is the node's address. A process with CAP_NET_RAW or CAP_NET_ADMIN in a node's network counts as the node.
 //
 // # Without a tunnel
 //
@@ -370,59 +373,57 @@
 //	    ip saddr . meta l4proto @bound                                  counter foreign drop
 //	}
 //
-// What answers a client that this node has let in by a Service, a node port for example, gets that Service's address again.
-// Other answers to clients that this node has let in, and packets to a Service of this node that leads out of the cluster, are
-// those of pods that are not bound. A node that is the router of other nodes' pods cannot be told from a
-// holder: it drops what they send to the outside as stale.
+// The first rule of arrivals is for answers to clients that this node has let in by a Service, for example by a node port: they get that
+// Service's address again. The second is for other answers to clients that this node has let in, and for packets to a Service of this
+// node that leads out of the cluster; both are of pods that are not bound. A node that routes for other nodes' pods cannot be told from a
+// holder, so it drops what these pods send to the outside as stale.
 //
-// What another host on the nodes' network sends from a bound pod's address is forged if the pod's node is known, and foreign if not.
-// The hardware addresses are those that the kernel has learned of the nodes, and follow it. Whoever can forge one of them
-// on the nodes' network, and a pod's address, is taken for a node, like one who can forge a node's address where
-// there is a tunnel.
+// Packets that another host on the nodes' network sends from a bound pod's address are dropped: as forged if the pod's node is known, as
+// foreign if not. The hardware addresses are those that the kernel has learned of the nodes, and follow it. Whoever can forge one of them
+// on the nodes' network, together with a pod's address, is taken for a node, like somebody who can forge a node's address where there is
+// a tunnel.
 //
 // # Whose pods a node sends
 //
-// What begins a flow here must come from the node on which the pod runs, where EndpointSlices say which that is.
-// The outer address of a packet is gone when it comes out of the tunnel. The hardware address of its
-// sender is not: that of a node follows from its address, and tunnel-input sees to it that the two belong together. A pod of
-// which nothing is known here is not bound here, either. Packets of a flow that has begun are not looked at again:
-// a node that forges one gets no answer.
+// The first packet of a flow must come from the node on which its pod runs, if EndpointSlices name that node. After the tunnel the
+// packet's outer address is gone, but the hardware address of its sender remains. A node's hardware address follows from its IP address,
+// and tunnel-input makes sure that the two belong together. A pod of which nothing is known here is not bound here, either. Later packets
+// of the flow are not checked: a node that forges one gets no answer.
 //
-// What another node's pod begins to the outside comes here by arrivals alone. The way back to the pod is no proof: it leads into
-// the network plugin's tunnel, into which anybody sends who reaches a node, or onto the nodes' network. So astray drops what
-// comes otherwise, where the pod's node is known. That may be honest in one case: a pod uses the node port of the node that has
-// its egress IP, for a Service whose endpoints are outside of the cluster. Its own node replaces other addresses of Services.
-// Where pods may leave through any node by the network plugin's own devices ([kernel.Steering].Roaming), it is honest in general: then no pod is
-// in the set away, and only what came from where no way leads back is dropped.
+// Flows of another node's pods to the outside come here through the chain arrivals only. The route back to a pod is no proof of where a
+// packet came from: it leads into the network plugin's tunnel, into which anybody who reaches a node can send, or onto the nodes'
+// network. So astray drops packets that come another way, if the pod's node is known. In one case these are honest: a pod uses the node
+// port of the node that has its egress IP, for a Service whose endpoints are outside of the cluster. Other addresses of Services are
+// translated on the pod's own node. If pods may leave through any node by the network plugin's own devices ([kernel.Steering].Roaming),
+// such packets are normal: then no pod is in the set away, and only packets from where no route leads back are dropped.
 //
 // # Why each hook
 //
-//   - way has the number that the map gives in the packet's priority: a mark is set as a whole, and has others' bits. Packets of
-//     pods come without a priority, and routing gives IPv4's one of their own afterwards. When the first egress IP comes to a
-//     node, a packet may carry that node's number before the node's rule exists; it is dropped.
-//   - prerouting is behind DNAT (-100), because a Service may lead out of the cluster, and in front
-//     of the route. It marks every packet: nobody else's mark of the flow is touched.
-//   - late and remember are for flows that this node's conntrack has forgotten: by expiry, by conntrack -F, or because
-//     their egress IP comes here. An answer from outside would begin one from the far side to the pod, in which the
-//     pod's packets are answers that nobody steers. Of TCP the flags tell an answer. Of other protocols each steered
-//     packet refreshes what remember knows of its flow, as nobody knows when conntrack forgets it; that costs
-//     a lookup. What comes late is dropped until the pod itself sends. Where a set is full, further flows are not remembered.
-//   - tunnel-input is in front of conntrack (-200): packets of the tunnel are not tracked. ports-input is behind it, for
-//     an answer to a masqueraded pod may have such a port, too; others never get to the device. What a node would
-//     masquerade, and so make look like its own, is in prerouting.
-//   - output is behind kube-proxy's DNAT of what processes send (-100): there it shows to whom a Service leads. Nothing that is
-//     forwarded comes there.
-//   - postrouting is in front of our rules of source NAT and of everybody else's: its priority is the lowest that the kernel
-//     allows, and the first chain that gives a flow a source decides. Another one of the same priority may be the first (package natorder
-//     tells of it). "snat to ip saddr" gives it the one that it has. Ports stay
-//     as they are where the egress IP is held, so that TCP connections live on when another node takes it. That
-//     node drops what the far side still sends (nostate), until the pod's next packet makes the connection known there.
-//     It sees whose a packet is for the last time: behind source NAT the packet does not say so. Its flow does, but nft 1.0.6 cannot list
-//     the library's expression that would load that. So the first packet of a bound pod that gets no egress IP here gets a mark, and the
-//     guard drops it, whatever address others give it. A flow whose first packet has passed is confirmed by the kernel, and its source
-//     never changes.
-//   - guard is behind all source NAT, whose hook is at 100. A packet without a flow (INVALID) is not met by
-//     any rule that asks for its flow; those are only in front of what lets packets pass.
+//   - The map puts a node's number into the packet's priority, where way reads it: a mark can only be set as a whole, and has bits of
+//     others. Packets of pods come without a priority, and routing gives IPv4 packets one of their own afterwards. When a node gets its
+//     first egress IP, a packet may carry that node's number before the node's rule exists; it is dropped.
+//   - prerouting runs after DNAT (-100), because a Service may lead out of the cluster, and before routing. It marks each packet, so it
+//     touches nobody else's mark of the flow.
+//   - late and remember are for flows that this node's conntrack has forgotten: because they expired, by conntrack -F, or because their
+//     egress IP comes here. An answer from outside would then begin a flow from the far side to the pod, in which the pod's packets are
+//     answers, and answers are not steered. For TCP the flags tell an answer. For other protocols each steered packet refreshes what
+//     remember knows of its flow, because nobody knows when conntrack forgets it; that costs a lookup. Late answers are dropped until the
+//     pod itself sends. When a set is full, further flows are not remembered.
+//   - tunnel-input runs before conntrack (-200), so packets of the tunnel are not tracked. ports-input runs after it, because an answer
+//     to a masqueraded pod may have such a port, too; other packets never reach the device. Packets that a node would masquerade, and so
+//     make look like its own, are dropped in prerouting.
+//   - output runs after kube-proxy's DNAT of what processes send (-100), where it is visible to whom a Service leads. Forwarded packets
+//     never come there.
+//   - postrouting runs before our rules of source NAT and everybody else's: its priority is the lowest that the kernel allows, and the
+//     first chain that gives a flow a source decides. Another chain of the same priority may come first; package natorder reports it.
+//     "snat to ip saddr" keeps the source of the flow. Ports are kept where the egress IP is held, so that TCP connections survive when
+//     another node takes it. That node drops what the far side still sends (nostate), until the pod's next packet makes the connection
+//     known there. postrouting is the last chain that can see which pod a packet is of: after source NAT only the flow shows it, and nft
+//     1.0.6 cannot list the library's expression that would load that. So the first packet of a bound pod that gets no egress IP here is
+//     marked, and guard drops it, whatever address others give it. Once the first packet of a flow has passed, the kernel confirms the
+//     flow, and its source never changes.
+//   - guard runs after all source NAT, whose hook is at 100. A packet without a flow (INVALID) matches no rule that asks for its flow. So
+//     the rules that let packets pass ask for it.
 //
 // Marks end in marked: the packet that wraps a steered one has the same mark, and would be routed
 // into the tunnel again. All rules keep the bits of the mark that are not ours.
@@ -450,32 +451,30 @@
 //
 // # What others have
 //
-// Rules and routes of ours have the protocol 77, by which they are known again; the device has its name, VNI and
-// hardware address. Before a node begins ([Available]) there must be nothing of others in the way: ip rules or nftables
-// rules with bits of the mark, routes in the tables, a device of that name, the UDP port. If it comes later, what is
-// there stays as it is and [Writer.Write] returns an error that says what to do; the table is written all the same.
-// Nothing of others is changed but settings of interfaces that would drop steered packets, or lead pods past their
-// holder (type setting). What these were is on record in the table, and comes back with [Cleanup]. Others' firewalls are
-// theirs, too: an accept in this table would not override a drop in another, so [Warnings] says where forwarded packets
-// are dropped by default. kube-proxy's chain KUBE-FORWARD accepts what is established or marked to be masqueraded, but
-// no new flow from another node.
+// Our ip rules and routes are recognised by their protocol, 77, and the device by its name, VNI and hardware address. Before a node
+// begins to steer, [Available] checks that nothing of others is in the way: ip rules or nftables rules with bits of the mark, routes in
+// the tables, a device of that name, the UDP port. If such a thing appears later, it is left alone, and [Writer.Write] returns an error
+// that says what to do; the table is written all the same. Of others' configuration, only settings of interfaces are changed that would
+// drop steered packets, or lead pods past their holder (type setting). Their former values are on record in the table, and [Cleanup]
+// restores them. Firewalls of others are not changed: an accept in this table would not override a drop in another, so [Warnings] says
+// where forwarded packets are dropped by default. kube-proxy's chain KUBE-FORWARD accepts what is established or marked to be
+// masqueraded, but no new flow from another node.
 //
 // # Writing
 //
-// A change of an egress IP's way changes an element for each of its pods here, and no rule unless a node becomes, or is
-// no longer, a holder. For a rule that is added, or an element that leads to a chain, the kernel follows all elements that lead to
-// chains, to see that there is no loop: with verdicts for ways, a move of one address took 3 ms where there were 10,000 pods.
-// So only sources has any: an egress IP that comes here, or goes, changes its chain. What is behind a number
-// is there before packets are marked with it, and goes when none is. A binding goes in two steps: first from the
-// sources and the ways, so that the guard drops what its pod sends, and from the rest when its flows have been ended. A
-// flow that began in between would be ended by nobody, and go on under the pod's own address. If anything of the table
-// is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
+// When the way of an egress IP changes, one element changes for each of its pods here. No rule changes, unless a node becomes a holder or
+// ceases to be one. Whenever a rule is added, or an element that leads to a chain, the kernel follows all elements that lead to chains,
+// to rule out loops: with verdicts for ways, a move of one address took 3 ms with 10,000 pods. So only sources has verdicts: an egress IP
+// that comes here, or goes, changes its chain. The route and rule of a node's number are made before packets are marked with it, and
+// removed when none are. A binding is removed in two steps: first from the sources and the ways, so that the guard drops what its pod
+// sends, and from the rest when its flows have been ended. Otherwise nobody would end a flow that began in between, and it would go on
+// under the pod's own address. If anything in the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
 //
-// The transaction that removes bindings keeps them on record ([Writer.Record], [LocalWriter.Write]) in the set removed, which no rule looks
-// at. A process that dies before it has seen to their flows leaves the next one to know of them ([Stands], [LocalWriter.Standing]).
+// The transaction that removes bindings records them ([Writer.Record], [LocalWriter.Write]) in the set removed, which no rule uses. If
+// the process dies before it has ended their flows, the next one finds them there ([Stands], [LocalWriter.Standing]).
 //
-// A node that begins has the table before it has the device, and IPv6 on the device only when its own table is there:
-// what arrives without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is
-// steered any more ([Halt]), then the connections are ended that were, and the device goes before the table. Without a tunnel
-// the table stays until other nodes have sent nothing here for two seconds: they hear by way of the API server.
+// A node that begins to steer makes the table before the device, and enables IPv6 on the device only when the IPv6 table is there:
+// packets that arrive without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is steered any more
+// ([Halt]), then the steered connections are ended, and the device is removed before the table. Without a tunnel the table stays until
+// other nodes have sent nothing here for two seconds, because they learn of it through the API server.
 package steering

@@ -8,9 +8,9 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
-// Halt has the tables of both IP families steer nothing any more, and drop what would begin a flow of a bound pod, whoever
-// wrote them. What other nodes have translated is dropped, too, and can be ended then: without the table it would go on
-// under the pods' own addresses.
+// Halt makes the tables of both IP families, whoever wrote them, steer nothing any more, and drop packets that would begin a flow of a
+// bound pod. Packets of flows that other nodes have translated are dropped, too, so that these flows can be ended: without the table they
+// would go on under the pods' own addresses.
 func Halt(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {

@@ -40,8 +40,8 @@ func Warnings(ctx context.Context, c Config, networks []netip.Prefix) ([]string,
 	}
 	command := map[kernel.Family]string{kernel.IPv4: "iptables", kernel.IPv6: "ip6tables"}[c.Family]
 	for _, chain := range chains {
-		warnings = append(warnings, fmt.Sprintf("%s drops forwarded packets that no rule accepts, and none accepts all that comes in by %s: "+
-			"packets that other nodes send here may be dropped. Have your firewall accept what comes in and goes out by %s, for example: %s -I FORWARD -i %s -j ACCEPT; %s -I FORWARD -o %s -j ACCEPT",
+		warnings = append(warnings, fmt.Sprintf("%s drops forwarded packets by default, and has no rule that accepts all packets coming in on %s: "+
+			"packets that other nodes send here may be dropped. Let your firewall accept packets coming in and going out on %s, for example: %s -I FORWARD -i %s -j ACCEPT; %s -I FORWARD -o %s -j ACCEPT",
 			chain, Device, Device, command, Device, command, Device))
 	}
 	return warnings, nil
@@ -55,7 +55,7 @@ func ruleWarnings(c Config) (warnings []string, err error) {
 	}
 	for _, r := range rules {
 		if r.Mask == nil && r.Protocol != routeProtocol && r.Priority > firstPreference && r.Priority <= lastPreference {
-			warnings = append(warnings, fmt.Sprintf("%s rule %d is not egress SNAT's and is among its rules, from %d to %d: steered packets that it matches are dropped. Give it a preference behind %d, unless they shall not match",
+			warnings = append(warnings, fmt.Sprintf("%s rule %d is not egress SNAT's but lies among its rules, %d to %d: steered packets that it matches are dropped. Give it a preference above %d, unless it matches no steered packets",
 				ipCommand(c.Family), r.Priority, firstPreference+1, lastPreference, lastPreference))
 		}
 	}

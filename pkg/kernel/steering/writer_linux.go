@@ -153,9 +153,9 @@ func (w *Writer) prepare(ctx context.Context, nodes []netip.Addr) (err error) {
 	return err
 }
 
-// Update is Write for what differs by c from what was written last. Of what was removed, then and now, leaving
-// stays as Write has it. It costs what c is about, and does not look at the kernel. If the table is not [Writer.Known]
-// after an error, only Write will do.
+// Update is Write for what c changes since the last write. Leaving are those of the bindings removed so far that are to be treated as in
+// Write; the others go. It costs what c is about, and does not look at the kernel. If the table is not [Writer.Known] after an error,
+// only Write will do.
 func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.Binding) (changed bool, err error) {
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
