@@ -79,14 +79,14 @@ func TestPrintPool_TextOfOthersIsHarmless(t *testing.T) {
 	}
 }
 
-func TestDrained_LeavingNodeToo(t *testing.T) {
+func TestGaveAllAway_LeavingNodeToo(t *testing.T) {
 	held := []netip.Addr{netip.MustParseAddr("203.0.113.1")}
 	for state, want := range map[string]bool{"draining": true, "leaving": true, "live": false} {
 		if got := gaveAllAway(status.PoolMember{State: state}); got != want {
-			t.Errorf("a node that is %s and has no address is drained: %v, want %v", state, got, want)
+			t.Errorf("a node that is %s and has no address has given all away: %v, want %v", state, got, want)
 		}
 		if gaveAllAway(status.PoolMember{State: state, Held: held}) {
-			t.Errorf("a node that is %s is drained although it has an address", state)
+			t.Errorf("a node that is %s has given all away although it has an address", state)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func TestWho_Now(t *testing.T) {
 	for name, tt := range map[string]struct{ socket, args, want string }{
 		"nobody":                {quiet, "203.0.113.10:1024", "nobody has 203.0.113.10:1024 at 2026-11-20T12:00:00Z, as far as the node node-1 knows"},
 		"nobody of that":        {quiet, "203.0.113.77:32300", "nobody has 203.0.113.77:32300"},
-		"without any blocks":    {serveWho(t, wholeCluster()), "203.0.113.10:1024", "egress-snat-port-blocks would give"},
+		"without any blocks":    {serveWho(t, wholeCluster()), "203.0.113.10:1024", "which needs proxyArguments.egress-snat-port-blocks"},
 		"no node":               {"/nowhere/egress.sock", "203.0.113.10:1024", "use --at=TIME"},
 		"no port":               {quiet, "203.0.113.10", "expected an egress IP and a port"},
 		"port 0":                {quiet, "203.0.113.10:0", "expected an egress IP and a port"},

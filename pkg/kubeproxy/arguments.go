@@ -104,7 +104,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 		"'cluster': all, for network plugins whose pods leave through other nodes than their own.")
 	fs.StringVar(&f.backend, backendKey, "", "How the rules of egress SNAT are written. 'iptables': chains in the nat table. 'nftables': a table of their own. "+
 		"'auto': nftables if the kernel has it, else iptables. The default is the back end of the proxy mode. In the proxy mode nftables it cannot be iptables.")
-	fs.BoolVar(&f.portSecurity, portSecurityKey, true, "On this node, a packet with the address of a bound pod is accepted only from the interface that this pod is behind, so that no other pod can use the address. "+
+	fs.BoolVar(&f.portSecurity, portSecurityKey, true, "A packet that comes from a pod's interface with the address of a bound pod is accepted only if that pod is behind the interface, so that no other pod can use the address. "+
 		"'false': sources are not checked. Use that only for network plugins whose pods share interfaces.")
 	f.steering.add(fs)
 	f.pool.add(fs)

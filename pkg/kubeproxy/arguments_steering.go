@@ -51,12 +51,12 @@ const (
 func (f *steeringFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.mode, steeringKey, string(holders.Auto), "Whether a pod's packets are sent to the node that has the pod's egress IP, if that is another node. "+
 		"'auto': if this kernel can. An egress IP that no node has is used where the pod runs. "+
-		"'required': always. Packets for an egress IP that no node has are refused, and a kernel that cannot steer is an error. 'off': never. Every pod uses its egress IP where it runs.")
+		"'required': always. Packets of pods whose egress IP is on no node are refused, and a kernel that cannot steer is an error. 'off': never. Every pod uses its egress IP where it runs.")
 	fs.StringVar(&f.transport, transportKey, string(steering.VXLAN), "How packets get to the node that has their egress IP. 'vxlan': through a tunnel between the nodes. "+
 		"'direct': the node is their next hop. That does not reduce the MTU, but all nodes must be on one L2 network, and no node may be the router of other nodes' pods. Use the same value on all nodes.")
 	fs.StringVar(&f.fastPath, fastPathKey, fastPathSteered, "Whether packets of established TCP and UDP flows take a shorter way through the kernel. It needs a kernel that can do that, and a process that may load programs into it (CAP_BPF, CAP_PERFMON; CAP_SYS_ADMIN where conntrack is a module). "+
 		"'steered': packets that one node sends to another, and packets that unbound pods send from their node's own address, with their answers. 'all': also packets of bound pods that leave from the pod's own node. 'off': all packets pass all rules. "+
-		"On the shorter way, packets bypass the firewall rules of these nodes and the counters of the rules: these see only the first packets of each flow, and those that end it. Unless it is 'off', the node changes two settings of conntrack.")
+		"On the shorter way, packets bypass the firewall rules of these nodes and the counters of the rules: these see only the first packets of each flow, and those that end it. Where the shorter way is in use, the node changes up to two settings of conntrack.")
 	fs.Uint16Var(&f.port, portKey, 4799, "The UDP port of the tunnel, the same on all nodes. It must be open between the nodes.")
 	fs.StringVar(&f.markMask, markMaskKey, "0x7e", "The bits of packet marks that steering uses: at least 6 adjacent bits that no other component uses.")
 	fs.StringVar(&f.leaseNamespace, leaseNamespaceKey, holders.DefaultNamespace, "The namespace in which each node has a Lease that tells which egress IPs it has.")
@@ -67,7 +67,7 @@ func (f *steeringFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.metalLBNamespace, metalLBKey, metallb.DefaultNamespace, "The namespace of MetalLB. If MetalLB announces a load-balancer IP in layer 2 mode, the announcing node counts as the node that has it. The pool does not place addresses that MetalLB has to announce. "+
 		"Empty: MetalLB is ignored.")
 	fs.StringVar(&f.portBlocks, portBlocksKey, "0", "How many source ports of its egress IPs a pod gets for itself alone, if it starts with the CNI plugin: a power of two from 64 to 8192, for example 512. The pod uses the same ports inside, so an address and a port identify the pod. "+
-		"The number limits the pod's simultaneous connections to one address and port; a pod that uses nearly all of them gets a second block of the same size, once, if enough are free. "+
+		"The number limits the pod's simultaneous connections to one address and port; a pod that uses three quarters of them there, by TCP, gets a second block of the same size, once, if enough are free. "+
 		"A Service's annotation "+cluster.PortBlockAnnotation+" sets another number for its pods. Use the same value on all nodes. 0: all pods of an egress IP share its ports. Needs "+steeringKey+".")
 }
 

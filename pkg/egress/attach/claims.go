@@ -51,14 +51,16 @@ func (c *claimsFile) add(namespaces []string) error {
 	return c.write(added)
 }
 
-// keep removes all namespaces from the file but these, and those that an addition after this one named.
+// keep has the file name these namespaces, and those that an addition after this one named.
 func (c *claimsFile) keep(namespaces []string, addition uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept := maps.Clone(c.noted)
-	maps.DeleteFunc(kept, func(namespace string, named uint64) bool {
-		return named <= addition && !slices.Contains(namespaces, namespace)
-	})
+	kept := map[string]uint64{}
+	maps.Copy(kept, c.noted)
+	maps.DeleteFunc(kept, func(_ string, named uint64) bool { return named <= addition })
+	for _, namespace := range namespaces {
+		kept[namespace] = c.additions
+	}
 	return c.write(kept)
 }
 

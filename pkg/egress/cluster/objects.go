@@ -12,8 +12,10 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/proxy/apis"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // This file turns objects other than Services into plain input, and no other does.
@@ -56,6 +58,25 @@ func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 	return result, nil
 }
 
+// convertUnserved keeps of a headless Service's EndpointSlice all endpoints, and of another one those that name a pod of its own
+// namespace.
+func convertUnserved(object *discovery.EndpointSlice) (result unservedEndpoints) {
+	endpoints, _ := convertSlice(object) // nobody asks for what is no address
+	_, headless := object.Labels[v1.IsHeadlessService]
+	if _, others := object.Labels[apis.LabelServiceProxyName]; headless && !others {
+		result.headless = object.Labels[discovery.LabelServiceName]
+	}
+	for _, e := range endpoints {
+		if e.Pod.Namespace == object.Namespace {
+			e.Pod.Namespace = object.Namespace // the text is there once
+		} else if result.headless == "" {
+			continue
+		}
+		result.endpoints = append(result.endpoints, e)
+	}
+	return result
+}
+
 // What no name of a namespace or a pod is as long as, in bytes. API servers do not validate
 // those that an EndpointSlice gives: they may be as long as the slice.
 const maxNamespace, maxName = 64, 254
@@ -85,6 +106,11 @@ func internalIPs(object *v1.Node) (ips []netip.Addr) {
 		}
 	}
 	return ips
+}
+
+// uninitialized tells whether a Node waits for its cloud provider. Kubelets cannot change their Nodes' taints.
+func uninitialized(object *v1.Node) bool {
+	return slices.ContainsFunc(object.Spec.Taints, func(t v1.Taint) bool { return t.Key == extension.TaintUninitialized })
 }
 
 func equalNodes(a, b map[v1.IPFamily]plan.Node) bool {

@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/egress/plan"
-	"github.com/openshift/origin-node/pkg/extension"
 )
 
 // A kubelet writes its Node's addresses whenever it likes, and what it writes later counts for less than what it registered with: see
@@ -59,11 +57,6 @@ func (r *registrations) note(object *v1.Node, told map[v1.IPFamily]plan.Node) {
 		node.Registered = append([]netip.Addr{}, ofFamily(family, known.InternalIPs, self)...)
 		told[family] = node
 	}
-}
-
-// uninitialized tells whether a Node waits for its cloud provider. Kubelets cannot change their Nodes' taints.
-func uninitialized(object *v1.Node) bool {
-	return slices.ContainsFunc(object.Spec.Taints, func(t v1.Taint) bool { return t.Key == extension.TaintUninitialized })
 }
 
 func self(ip netip.Addr) netip.Addr { return ip }

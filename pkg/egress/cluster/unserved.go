@@ -63,25 +63,6 @@ func stripSlice(object any) (any, error) {
 	}, nil
 }
 
-// convertUnserved keeps of a headless Service's EndpointSlice all endpoints, and of another one those that name a pod of its own
-// namespace.
-func convertUnserved(object *discovery.EndpointSlice) (result unservedEndpoints) {
-	endpoints, _ := convertSlice(object) // nobody asks for what is no address
-	_, headless := object.Labels[v1.IsHeadlessService]
-	if _, others := object.Labels[apis.LabelServiceProxyName]; headless && !others {
-		result.headless = object.Labels[discovery.LabelServiceName]
-	}
-	for _, e := range endpoints {
-		if e.Pod.Namespace == object.Namespace {
-			e.Pod.Namespace = object.Namespace // the text is there once
-		} else if result.headless == "" {
-			continue
-		}
-		result.endpoints = append(result.endpoints, e)
-	}
-	return result
-}
-
 // unservedName is the name of an EndpointSlice, and the informer that told of it: two informers do not
 // tell of a slice in the order in which its labels changed.
 type unservedName struct {

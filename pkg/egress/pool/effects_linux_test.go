@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/klog/v2"
 )
 
@@ -216,15 +217,33 @@ func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
 
 // TestRunner_AnnouncesNothingThatItHasNotAskedFor: another node may have taken over what an earlier process has left here.
 func TestRunner_AnnouncesNothingThatItHasNotAskedFor(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
 	r, k := newFakeRunner()
 	k.held[ip1] = 1
+	cancel()
+	r.Run(ctx)
 	r.member.Next(Found{[]netip.Addr{ip1}}, time.Now())
-	if r.announceAgain(klog.Background()); k.reads > 0 {
+	before := k.reads
+	if r.announceAgain(klog.Background()); k.reads > before {
 		t.Error("it is announced at once")
 	}
 	r.announce = time.Now()
-	if r.announceAgain(klog.Background()); k.reads == 0 {
+	if r.announceAgain(klog.Background()); k.reads == before {
 		t.Error("it is never announced again")
+	}
+}
+
+// TestRunner_NoticesWhatGoesWhileItStarts: between the first look at the kernel and the watch.
+func TestRunner_NoticesWhatGoesWhileItStarts(t *testing.T) {
+	r, k := newFakeRunner()
+	k.held[ip1], k.held[ip2] = 1, 1
+	found := r.findAddresses(t.Context())
+	delete(k.held, ip1)
+	r.dequeue()
+	r.tellChanges(found)
+	events := r.dequeue()
+	if len(events) != 2 || !cmp.Equal(events[1], Removed{[]netip.Addr{ip1}}, compare) {
+		t.Errorf("told of %v, want that %v is gone", events, ip1)
 	}
 }
 

@@ -176,7 +176,6 @@ func NewRunner(c Config, member Decider) *Runner {
 		wake:   c.Wake, readdressed: wake.New(),
 		member: member,
 		last:   map[netip.Addr]Move{}, removing: map[netip.Addr]bool{},
-		announce: time.Now().Add(announceAgain), // what is found is announced when nobody has answered for it
 	}
 }
 
@@ -285,6 +284,7 @@ func (r *Runner) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	defer r.running.Wait()
 	found := r.findAddresses(ctx)
+	r.announce = time.Now().Add(announceAgain) // when nobody has answered for what is found, the member has it announced
 	r.running.Go(func() { r.watchKernel(ctx, found) })
 	r.running.Go(func() { r.speak(ctx) })
 	timer := time.NewTimer(0)
@@ -376,29 +376,28 @@ func (r *Runner) findAddresses(ctx context.Context) (found map[netip.Addr]int) {
 
 // watchKernel tells the member of this node's subnets, and which addresses are gone of those that it had before.
 func (r *Runner) watchKernel(ctx context.Context, before map[netip.Addr]int) {
-	changed := func() {
-		l, err := r.kernel.read()
-		if err != nil {
-			return // interrupted: there is another change
-		}
-		var gone []netip.Addr
-		for ip := range before {
-			if _, there := l.ours[ip]; !there {
-				gone = append(gone, ip)
-			}
-		}
-		before = l.ours
-		r.Tell(Networks{l.networks()})
-		if len(gone) > 0 {
-			r.Tell(Removed{gone})
-		}
-	}
+	changed := func() { before = r.tellChanges(before) }
 	for ctx.Err() == nil {
 		if err := watchKernel(ctx.Done(), changed); err != nil {
 			klog.FromContext(ctx).V(2).Info("Changes of this node's interfaces were missed; reading all", "reason", err.Error())
 			sleep(ctx, openAgain)
 		}
 	}
+}
+
+// tellChanges tells the member of this node's subnets, and which of these addresses are gone. It returns those that are there.
+func (r *Runner) tellChanges(before map[netip.Addr]int) map[netip.Addr]int {
+	l, err := r.kernel.read()
+	if err != nil {
+		return before // interrupted: there is another change
+	}
+	r.Tell(Networks{l.networks()})
+	gone := maps.Clone(before)
+	maps.DeleteFunc(gone, func(ip netip.Addr, _ int) bool { _, there := l.ours[ip]; return there })
+	if len(gone) > 0 {
+		r.Tell(Removed{sorted(gone)})
+	}
+	return l.ours
 }
 
 // Absence returns why this node does not hear the others, nor they it; nil if nothing is in the way.
