@@ -253,6 +253,55 @@ func TestPlugin_Life(t *testing.T) {
 	}
 }
 
+// TestCheck_NodeDoesNotConfirm: a pod that ADD has let start stays, unless the node knows something against it. CRI-O stops the others.
+func TestCheck_NodeDoesNotConfirm(t *testing.T) {
+	const refuse, start = `, "unanswered": "refuse"`, `, "unanswered": "start"`
+	no := func(reason cni.Reason) error { return &cni.Failure{Reason: reason} }
+	for name, test := range map[string]struct {
+		options string
+		answer  error
+		claims  []string
+		code    uint
+	}{
+		"no process, no claims":             {"", nil, []string{"bank"}, 0},
+		"no process":                        {"", nil, []string{"shop"}, 0},
+		"no process, refuse":                {refuse, nil, []string{"bank"}, types.ErrTryAgainLater},
+		"waits for objects":                 {"", no(cni.WaitingFor), []string{"shop"}, 0},
+		"waits for objects, refuse":         {refuse, no(cni.WaitingFor), []string{"shop"}, types.ErrTryAgainLater},
+		"cannot write":                      {"", no(cni.NotWritten), []string{"shop"}, types.ErrTryAgainLater},
+		"cannot write, no claims":           {"", no(cni.NotWritten), []string{"bank"}, 0},
+		"not known":                         {"", no(cni.NotAttached), []string{"shop"}, types.ErrUnknownContainer},
+		"not known, start":                  {start, no(cni.NotAttached), []string{"shop"}, 0},
+		"not known, no claims":              {"", no(cni.NotAttached), []string{"bank"}, 0},
+		"not known, no process has written": {"", no(cni.NotAttached), nil, 0},
+		"something is wrong":                {start, no(cni.Invalid), []string{"bank"}, types.ErrTryAgainLater},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, n := newRuntime(t, "1.0.0", test.options), &node{}
+			r.answeredBy(n)
+			if code := r.add(); code != 0 {
+				t.Fatalf("ADD: code %d", code)
+			}
+			if test.claims != nil {
+				r.must(attachments.WriteClaims(r.claims, test.claims))
+			}
+			if n.err = test.answer; n.err == nil { // the process has ended
+				r.must(os.Remove(r.socket()))
+			}
+			if code := codeOf(t, r.cni.CheckNetworkList(t.Context(), r.list, r.pod)); code != test.code {
+				t.Errorf("code %d, expected %d", code, test.code)
+			}
+		})
+	}
+	r := newRuntime(t, "1.0.0", "")
+	r.must(attachments.WriteClaims(r.claims, []string{"bank"}))
+	if code := r.add(); code != 0 {
+		t.Fatalf("ADD without a process: code %d", code)
+	}
+	r.must(r.cni.CheckNetworkList(t.Context(), r.list, r.pod))
+}
+
 // TestAdd_WaitsForTheNode: a no is asked again until waitSeconds. Then a pod starts that could without a node process, if
 // the node knows nothing against it.
 func TestAdd_WaitsForTheNode(t *testing.T) {

@@ -224,7 +224,8 @@ func check(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	if _, concerned, err := c.requestOf(args); err != nil || !concerned {
+	request, concerned, err := c.requestOf(args)
+	if err != nil || !concerned {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
@@ -234,11 +235,29 @@ func check(args *skel.CmdArgs) error {
 	switch {
 	case err == nil:
 		return nil
+	case c.stands(request.Pod, err):
+		fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s stays as ADD has left it, although the node does not confirm its bindings: %v\n", request.Pod, err)
+		return nil
 	case errors.As(err, &no) && no.Reason == cni.NotAttached:
 		return types.NewError(types.ErrUnknownContainer, "origin-node-cni: the node does not know the container", err.Error())
 	default:
 		return types.NewError(types.ErrTryAgainLater, "origin-node-cni: the node did not confirm the container's bindings", err.Error())
 	}
+}
+
+// stands tells whether nothing is known that ADD did not know when it let a pod start, although the node does not confirm the pod's
+// bindings. CRI-O checks each pod after ADD, and all of them when it starts; it stops those that fail.
+func (c *config) stands(pod attachments.Pod, unconfirmed error) bool {
+	var no *cni.Failure
+	said := errors.As(unconfirmed, &no)
+	switch {
+	case c.Unanswered == refuse || said && !slices.Contains([]cni.Reason{cni.WaitingFor, cni.NotWritten, cni.NotAttached}, no.Reason):
+		return false
+	case c.Unanswered == start || !said || no.Reason == cni.WaitingFor:
+		return true // what is in the kernel stays there
+	}
+	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !namespaces[pod.Namespace]
 }
 
 func collect(args *skel.CmdArgs) error {

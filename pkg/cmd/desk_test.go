@@ -324,6 +324,16 @@ func TestDesk_SaysWhatTheUsersRightsLeaveOut(t *testing.T) {
 	}
 }
 
+// TestDesk_ErrorsAreTold also where the user may not read everything, which is a status and no error.
+func TestDesk_ErrorsAreTold(t *testing.T) {
+	api := smallCluster()
+	api.forbidden[nodesPath] = true
+	_, stderr, err := kubectl(t, api, "explain", "nobody")
+	if err == nil || errors.Is(err, errIncomplete) || !strings.Contains(stderr, "left out: ") {
+		t.Errorf("error %v, and says %q; want that there is no such claim, and what is left out", err, stderr)
+	}
+}
+
 func TestDesk_DoesNotGuessTheConfiguration(t *testing.T) {
 	const here, there = `{"cluster-cidr":["10.128.0.0/14"]}`, `{"cluster-cidr":["10.0.0.0/8"]}`
 	for name, test := range map[string]struct {

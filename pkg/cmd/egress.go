@@ -191,7 +191,7 @@ func warn(w io.Writer, problems []string) error {
 	return errors.Join(errs...)
 }
 
-// errIncomplete ends a command that has shown what the user may read, and has said what is left out.
+// errIncomplete ends a command that has shown what the user may read, and has said what is left out. Another error comes first.
 var errIncomplete = errors.New("the user may not read everything")
 
 // tellLeftOut prints what is left out.

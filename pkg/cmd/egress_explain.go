@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -125,7 +126,7 @@ func (o *explainOptions) run(c *cobra.Command, args []string) error {
 	if o.pod.IsValid() {
 		explain = o.explainPod
 	}
-	return errors.Join(explain(c.OutOrStdout(), snapshot, now), incomplete(now.LeftOut))
+	return cmp.Or(explain(c.OutOrStdout(), snapshot, now), incomplete(now.LeftOut))
 }
 
 func asErrors(texts []string) []error {

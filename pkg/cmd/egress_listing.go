@@ -2,8 +2,8 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -72,7 +72,7 @@ func (l listing[T]) run(c *cobra.Command, o *egressOptions) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(p.show(snapshot), incomplete(snapshot.LeftOut))
+	return cmp.Or(p.show(snapshot), incomplete(snapshot.LeftOut))
 }
 
 // listingPrinter prints a listing once, or again after each change.

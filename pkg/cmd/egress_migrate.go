@@ -117,7 +117,7 @@ func printMigration(out io.Writer, migrations []desk.Migration, namespace string
 		fmt.Fprintf(&text, "# no Service %s needs a command\n", where)
 	}
 	_, err := out.Write(text.Bytes())
-	return errors.Join(err, undecided)
+	return cmp.Or(err, undecided)
 }
 
 // checkMigration compares what is to be expected with the annotations, and then without external IPs, with what is now.

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func newEgressPoolCommand(o *egressOptions) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return errors.Join(tellLeftOut(c.ErrOrStderr(), pool.LeftOut), o.printPool(c.OutOrStdout(), pool), incomplete(pool.LeftOut))
+			return cmp.Or(tellLeftOut(c.ErrOrStderr(), pool.LeftOut), o.printPool(c.OutOrStdout(), pool), incomplete(pool.LeftOut))
 		},
 	}
 	o.addOutput(c)

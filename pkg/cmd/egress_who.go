@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -139,7 +140,7 @@ func (o *whoOptions) run(c *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(tellLeftOut(c.ErrOrStderr(), answer.LeftOut), answer.print(c.OutOrStdout(), o.output), incomplete(answer.LeftOut))
+	return cmp.Or(tellLeftOut(c.ErrOrStderr(), answer.LeftOut), answer.print(c.OutOrStdout(), o.output), incomplete(answer.LeftOut))
 }
 
 // answer finds out. Also with an error, its warnings are to be told.

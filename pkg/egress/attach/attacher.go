@@ -239,6 +239,9 @@ func (a *Attacher) Check(ctx context.Context, containerID string) (cni.Decision,
 	if !known || !attachment.Released.IsZero() {
 		return cni.Decision{}, &cni.Failure{Reason: cni.NotAttached, Message: containerID}
 	}
+	if err := a.waits(); err != nil {
+		return cni.Decision{}, err
+	}
 	return a.decide(ctx, containerID, attachment.IPs, true)
 }
 

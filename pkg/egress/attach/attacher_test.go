@@ -198,6 +198,12 @@ func TestAttacher_Life(t *testing.T) {
 	if _, err := a.Check(t.Context(), "c1"); err != nil {
 		t.Error(err)
 	}
+	all := a.node.Missing
+	a.node.Missing = func() []string { return []string{cluster.Services} }
+	if _, err := a.Check(t.Context(), "c1"); reasonOf(err) != cni.WaitingFor {
+		t.Errorf("objects are not known: %v", err)
+	}
+	a.node.Missing = all
 
 	a = newAttacherTest(t, folder, knownPods{})
 	a.expect("a process later, which knows neither EndpointSlices nor pods", true)
