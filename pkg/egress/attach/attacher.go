@@ -281,7 +281,7 @@ func (a *Attacher) Sweep(ctx context.Context, now time.Time) error {
 		switch released := attachment.Released; {
 		case released.IsZero() && attachment.Netns != "" && !a.exists(attachment.Netns):
 			gone = append(gone, attachment.ContainerID)
-		case !released.IsZero() && now.Sub(released) > keepReleased:
+		case !released.IsZero() && now.Sub(released) > keepReleased && (attachment.Ports == nil || attachment.Recorded):
 			old = append(old, attachment.ContainerID)
 		case !released.IsZero() && !attachment.Cleared:
 			gone = append(gone, attachment.ContainerID)

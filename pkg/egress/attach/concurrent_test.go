@@ -48,6 +48,9 @@ func TestAttacher_ChangesAtTheSameTime(t *testing.T) {
 		})
 	}
 	running.Wait()
+	for _, ended := range a.All() {
+		a.must(a.SetRecorded(ended.ContainerID))
+	}
 	a.must(a.Sweep(t.Context(), time.Now().Add(keepReleased+time.Minute)))
 	if left := a.Attacher.state.AttachedAddresses(); len(left) > 0 || len(a.store.All()) > 0 {
 		t.Errorf("the state has %v, the store %v; want none", left, a.store.All())

@@ -96,10 +96,11 @@ type Lost struct {
 
 // ledger has the claims of an egress IP.
 type ledger struct {
-	// read: it is known what is claimed. version is that of the API; 0 if there is none, and then the claims are the last that were.
-	read    bool
-	version uint64
-	claims  Claims
+	// read: it is known what is claimed. unreadable: nobody can read that. version is that of the API; 0 if there is none, and then the
+	// claims are the last that were.
+	read, unreadable bool
+	version          uint64
+	claims           Claims
 	// own are the claims of this node of whose past this process knows: nobody has used them, or quiet has until when they are not used.
 	// asked are those that it has asked for.
 	own, asked map[kernel.Ports]bool
@@ -237,7 +238,7 @@ func (b *Book) Seen(ip netip.Addr, version uint64, claims Claims, newest bool, n
 	if l.read && version <= l.version && !newest {
 		return
 	}
-	l.read, l.version, l.claims, b.changed = true, version, claims, true
+	l.read, l.unreadable, l.version, l.claims, b.changed = true, false, version, claims, true
 	b.miss(l, now)
 	maps.DeleteFunc(l.releasing, func(_ kernel.Ports, at uint64) bool { return at != version })
 	for ports, claim := range claims {
@@ -260,7 +261,7 @@ func (b *Book) Seen(ip netip.Addr, version uint64, claims Claims, newest bool, n
 // them has not ended the pods.
 func (b *Book) Deleted(ip netip.Addr) {
 	l := b.ledger(ip)
-	l.version = 0
+	l.read, l.unreadable, l.version = l.read || l.unreadable && b.listed, false, 0
 	clear(l.releasing)
 }
 
@@ -268,13 +269,16 @@ func (b *Book) Deleted(ip netip.Addr) {
 func (b *Book) Listed(now time.Time) {
 	b.reachable, b.listed = true, true
 	for _, l := range b.ledgers {
-		l.read = true
+		l.read = !l.unreadable
 	}
 	b.settle(now)
 }
 
 // Unreadable says that it is not known any more what is claimed of an egress IP. Pods keep what they have, and nothing is written.
-func (b *Book) Unreadable(ip netip.Addr) { b.ledger(ip).read = false }
+func (b *Book) Unreadable(ip netip.Addr) {
+	l := b.ledger(ip)
+	l.read, l.unreadable = false, true
+}
 
 // Restore takes what a running pod had when an earlier process knew it. What else that process has claimed is quiet at first: pods may
 // have had it that have ended since.

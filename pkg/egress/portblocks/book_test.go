@@ -335,6 +335,30 @@ func TestBook_Believes(t *testing.T) {
 	}
 }
 
+// TestBook_Unreadable: where nobody can read what is claimed, nothing is, also if that was so when this node started. A Lease that is deleted
+// then is written anew.
+func TestBook_Unreadable(t *testing.T) {
+	b := newBookTest(t)
+	ports := kernel.Ports{First: 4096, Last: 4607}
+	for _, when := range []string{"read", "not yet read"} {
+		b.Unreadable(egressIP)
+		if when == "not yet read" {
+			b.Book = NewBook("node-a")
+			b.Unreadable(egressIP)
+			b.Listed(b.now)
+		}
+		b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+		if b.settled(); b.writes > 0 || !b.Believes("node-b", egressIP, ports) {
+			t.Errorf("%s: %d writes, believes another node: %v", when, b.writes, b.Believes("node-b", egressIP, ports))
+		}
+	}
+	b.Deleted(egressIP)
+	b.Add("other", []netip.Addr{egressIP}, 512, b.now)
+	if b.settled(); b.writes == 0 {
+		t.Error("nothing is claimed when the Lease is gone")
+	}
+}
+
 func TestBlocks(t *testing.T) {
 	for size, want := range map[int]int{0: 0, 64: 944, 512: 118, 8192: 6} {
 		if got := Count(size); got != want {

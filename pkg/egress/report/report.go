@@ -84,6 +84,8 @@ type Reporter struct {
 	asked  atomic.Pointer[Parts]
 	// faults are what parts of this node cannot do.
 	faults standingFaults
+	// tellings numbers what people are told is wrong.
+	tellings atomic.Uint64
 
 	mu sync.Mutex // protects the following fields
 	// watched is closed when the status changes; nil if nobody waits for that.
@@ -179,7 +181,7 @@ func (r *Reporter) StatusChanged() {
 // SyncEnded tells what is wrong with the steering, says once that the rules are in place, and wakes those who watch the
 // status.
 func (r *Reporter) SyncEnded() {
-	r.config.Events.SetTroubles(r.troubles())
+	r.tellTroubles()
 	if r.firstTimeReady() {
 		summary := r.Summary()
 		r.logger.Info("Egress SNAT rules are in place", "bindings", summary.Bindings, "egressIPs", summary.EgressIPs, "refusals", summary.Refusals)
@@ -201,6 +203,12 @@ func (r *Reporter) FaultsChanged() {
 	if r.parts() == nil {
 		return
 	}
-	r.config.Events.SetTroubles(r.troubles())
+	r.tellTroubles()
 	r.StatusChanged()
+}
+
+// tellTroubles tells people what is wrong now. It may be called by several goroutines at once: then what was found last counts.
+func (r *Reporter) tellTroubles() {
+	number := r.tellings.Add(1)
+	r.config.Events.SetTroubles(number, r.troubles())
 }

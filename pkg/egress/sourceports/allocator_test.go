@@ -389,6 +389,26 @@ func TestAllocator_BoundLater(t *testing.T) {
 	})
 }
 
+// TestAllocator_StartedUndecided: a pod that has started although the node did not decide shares when it is bound, and not while it may still
+// be about to start.
+func TestAllocator_StartedUndecided(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.follow() // what an earlier process knew
+		a := attachments.Attachment{ContainerID: "web-0", IfName: "eth0", Pod: attachments.Pod{Namespace: "shop", Name: "web-0", UID: "uid-web-0"}, IPs: []netip.Addr{netip.MustParseAddr("10.128.0.5")}, Since: time.Now()}
+		if err := p.store.Put(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+		p.follow()
+		p.bind(a)
+		p.reconcile(ctx)
+		p.wrote("it may be about to start")
+		time.Sleep(longestStart + time.Second)
+		p.reconcile(ctx)
+		p.wrote("it has started", "+ web-0 203.0.113.10 shop/web true")
+	})
+}
+
 // TestAllocator_AddressOfAnother: what a node says of a pod that runs on another node counts for nothing: its address was used again, or the node
 // lies.
 func TestAllocator_AddressOfAnother(t *testing.T) {

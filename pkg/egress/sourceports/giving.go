@@ -206,10 +206,14 @@ func (al *Allocator) reconcile(ctx context.Context) {
 	}
 }
 
+// longestStart is how long the CNI plugin may ask for a pod at most. A pod that has nothing by then has started although this node did not
+// decide.
+const longestStart = 2 * time.Minute
+
 // reconcileLate has a pod share that is bound only after it has started.
 func (al *Allocator) reconcileLate(ctx context.Context, a attachments.Attachment) error {
 	al.mu.Lock()
-	late := al.late[a.ContainerID]
+	late := al.late[a.ContainerID] || !al.pending[a.ContainerID] && time.Since(a.Since) > longestStart
 	al.mu.Unlock()
 	bindings := al.bindingsOf(a)
 	if !late || len(bindings) == 0 {

@@ -64,8 +64,9 @@ type EventRecorder struct {
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
 	refusals map[plan.Service]map[v1.IPFamily]refused
-	// troubles are what is wrong with where the egress IPs of Services are.
+	// troubles are what is wrong with where the egress IPs of Services are, as of the list of this number.
 	troubles map[plan.Service][]Trouble
+	troubled uint64
 	// uids are those of the objects of Services that are refused something, or have troubles.
 	uids map[plan.Service]types.UID
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
@@ -225,14 +226,19 @@ func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Re
 }
 
 // SetTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with
-// this node's steering, and by [AboutNode] what is wrong with any Node, all of it. It does not block.
-func (r *EventRecorder) SetTroubles(troubles map[plan.Service][]Trouble) {
+// this node's steering, and by [AboutNode] what is wrong with any Node, all of it. A list with a smaller number than another one before is
+// ignored. It does not block.
+func (r *EventRecorder) SetTroubles(number uint64, troubles map[plan.Service][]Trouble) {
 	uids := make(map[plan.Service]types.UID, len(troubles))
 	for service := range troubles {
 		uids[service] = r.state.UID(service)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if number < r.troubled {
+		return
+	}
+	r.troubled = number
 	before := r.troubles
 	for service, uid := range uids {
 		r.meet(service, uid)

@@ -217,7 +217,7 @@ func TestEventRecorder_MadeAnew(t *testing.T) {
 	}
 	of(v1.IPv4Protocol, refused)
 	of(v1.IPv6Protocol, refused)
-	r.SetTroubles(trouble)
+	r.SetTroubles(1, trouble)
 	about("refused, and in trouble", "uid of web")
 	again("second")
 	of(v1.IPv6Protocol, refused)
@@ -227,10 +227,10 @@ func TestEventRecorder_MadeAnew(t *testing.T) {
 	if standing := r.Standing(web); len(standing) > 0 {
 		t.Errorf("what was said of the one before is said of the new one: %v", standing)
 	}
-	r.SetTroubles(trouble)
+	r.SetTroubles(2, trouble)
 	about("made anew without a refusal", "third")
 	again("fourth")
-	r.SetTroubles(trouble)
+	r.SetTroubles(3, trouble)
 	about("made anew with the same trouble", "fourth")
 	of(v1.IPv4Protocol, refused)
 	told := dueAt(r, time.Now())
@@ -240,7 +240,8 @@ func TestEventRecorder_MadeAnew(t *testing.T) {
 	if again := dueAt(r, time.Now()); len(told) != 2 || len(again) > 0 {
 		t.Errorf("told %v; when it has gone %v again", texts(told), texts(again))
 	}
-	r.SetTroubles(nil)
+	r.SetTroubles(4, nil)
+	r.SetTroubles(3, trouble) // which was overtaken
 	if len(r.Standing(web)) > 0 || len(r.uids) > 0 {
 		t.Errorf("at the end %v is told, and %v known", r.Standing(web), r.uids)
 	}
@@ -518,7 +519,7 @@ func TestEventRecorder_AboutALyingNode(t *testing.T) {
 	writers := 0
 	for i := range 20 {
 		r := newTestRecorder(fmt.Sprintf("node-%d", i), s)
-		r.SetTroubles(map[plan.Service][]Trouble{AboutNode("node-3"): {{Reason: ignored, Note: faults[0].Message}}})
+		r.SetTroubles(1, map[plan.Service][]Trouble{AboutNode("node-3"): {{Reason: ignored, Note: faults[0].Message}}})
 		due := dueAt(r, time.Now())
 		for _, w := range due {
 			if w.About != extension.NodeReference("node-3") || w.Reason != ignored || !strings.Contains(w.Note, "10.128.0.5") {
@@ -526,7 +527,7 @@ func TestEventRecorder_AboutALyingNode(t *testing.T) {
 			}
 		}
 		writers += len(due)
-		r.SetTroubles(nil)
+		r.SetTroubles(2, nil)
 		if due := dueAt(r, time.Now().Add(time.Hour)); len(due) > 0 {
 			t.Errorf("told when it is over: %+v", due)
 		}
