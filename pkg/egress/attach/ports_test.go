@@ -108,7 +108,9 @@ func TestAttacher_Followed(t *testing.T) {
 		{"ports", func() error { return a.SetPorts("c1", []attachments.Ports{{First: 2048, Last: 2559}}, 512) }, "c1: live true, 1 blocks, widened false"},
 		{"widened", func() error { return a.SetWidened("c1") }, "c1: live true, 1 blocks, widened true"},
 		{"detach", func() error { return a.Detach(t.Context(), "c1") }, "c1: live false, 1 blocks, widened true"},
-		{"sweep", func() error { return errors.Join(a.SetRecorded("c1"), a.Sweep(t.Context(), time.Now().Add(keepReleased+time.Minute))) }, ""},
+		{"sweep", func() error {
+			return errors.Join(a.SetRecorded("c1"), a.Sweep(t.Context(), time.Now().Add(keepReleased+time.Minute)))
+		}, ""},
 	} {
 		before := len(told)
 		a.must(step.do())

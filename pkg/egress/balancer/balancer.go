@@ -147,11 +147,11 @@ func (b *Balancer) ServicesKnown() {
 }
 
 // replace takes all objects of a resource.
-func (b *Balancer) replace(resource schema.GroupVersionResource, objects []any) {
+func (b *Balancer) replace(resource schema.GroupVersionResource, objects func() []any) {
 	b.change(func(book *metallb.Book) bool {
-		all := make([]*unstructured.Unstructured, len(objects))
-		for i, o := range objects {
-			all[i] = o.(*unstructured.Unstructured)
+		var all []*unstructured.Unstructured
+		for _, o := range objects() {
+			all = append(all, o.(*unstructured.Unstructured))
 		}
 		book.Replace(resource, all)
 		return true
@@ -282,7 +282,7 @@ func (b *Balancer) usable(ctx context.Context, client dynamic.Interface, api dis
 		return false, err
 	}
 	if !there {
-		b.replace(resource, nil)
+		b.replace(resource, func() []any { return nil })
 		b.known(resource, nil)
 		return false, nil
 	}
@@ -342,7 +342,7 @@ func (b *Balancer) watch(ctx context.Context, client dynamic.Interface, resource
 			})
 		},
 	}, func() {
-		b.replace(resource, informer.GetStore().List()) // some may have gone since they were read the last time
+		b.replace(resource, informer.GetStore().List) // some may have gone since they were read the last time
 		b.known(resource, nil)
 	})
 	informer.RunWithContext(ctx)

@@ -286,7 +286,7 @@ func TestBalancer_Reserves(t *testing.T) {
 	if f.Reserved()[egressIP] {
 		t.Errorf("%s is reserved though nothing advertises it", egressIP)
 	}
-	f.replace(metallb.L2Advertisements, []any{&unstructured.Unstructured{Object: map[string]any{}}})
+	f.replace(metallb.L2Advertisements, func() []any { return []any{&unstructured.Unstructured{Object: map[string]any{}}} })
 	if !f.Reserved()[egressIP] {
 		t.Errorf("%s is not reserved", egressIP)
 	}

@@ -31,8 +31,8 @@ const (
 	openAgain = time.Second
 	// ownerAgain is when it is looked again who has it.
 	ownerAgain = 10 * time.Second
-	// receiveBuffer has room for what thousands of nodes ask at the same time.
-	receiveBuffer = 4 << 20
+	// receiveBuffer has room for what thousands of nodes ask at the same time, sendBuffer for what waits for nodes that are switched off.
+	receiveBuffer, sendBuffer = 4 << 20, 32 << 20
 )
 
 // The results of datagrams that this node sends, beside the verdicts on those that it receives.
@@ -338,7 +338,10 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	a.close()
 	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		// With less room more is lost, and asked for again.
-		return raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) })
+		return raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer)
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer)
+		})
 	}}
 	address := netip.AddrPortFrom(self, a.port)
 	conn, err := config.ListenPacket(ctx, "udp", address.String())

@@ -283,6 +283,7 @@ func TestPool_PartitionHeals(t *testing.T) {
 // TestPool_PartitionThatHostsSpan: the Leases end what neither side hears of the other.
 func TestPool_PartitionThatHostsSpan(t *testing.T) {
 	s := newSimulation(t, 7, 5, 50)
+	s.reliable = true
 	s.withLeases()
 	s.run(5 * time.Second)
 	s.nodes[0].segment, s.nodes[1].segment = 1, 1
@@ -577,6 +578,7 @@ func TestPool_LiesAboutEpochsPass(t *testing.T) {
 	for _, epoch := range []uint64{1 << 30, 1<<40 - 2, 1<<40 - 1, 1 << 40, 1<<40 + 1, 1<<53 - 1, 1<<62 - 1, 1 << 62, 1<<62 + 1, 1<<64 - 1} {
 		t.Run(fmt.Sprint(epoch), func(t *testing.T) {
 			s := started(t, 3, 30)
+			s.reliable = true
 			s.withLeases()
 			liar := s.nodes[1]
 			s.crash(liar)
@@ -702,8 +704,10 @@ func (s *simulation) repair() {
 		if n.down {
 			s.setLink(n, true)
 		}
-		if n.off || !n.running {
-			n.off = false
+		switch {
+		case n.off:
+			s.powerOn(n)
+		case !n.running:
 			s.boot(n)
 		}
 		s.tell(n, pool.Drain{Now: false})

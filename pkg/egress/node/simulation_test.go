@@ -77,8 +77,9 @@ type simulatedNode struct {
 	run     uint64
 	running bool
 	paused  time.Duration
-	// off: the machine is. down: its link is.
+	// off: the machine is. down: its link is. backAt is when the machine was switched on again: no real one comes back so fast.
 	off, down bool
+	backAt    time.Duration
 	// segment is its side of a partition. deaf: messages between members are lost, ARP is not.
 	segment  int
 	deaf     bool
@@ -412,7 +413,7 @@ func (s *simulation) take(n *simulatedNode, a pool.Take) {
 func (s *simulation) pass(n *simulatedNode, a pool.Take) {
 	s.passed++
 	for _, o := range s.nodes {
-		if o.name == a.From && !o.off && n.drops[a.Address] <= s.now {
+		if o.name == a.From && !o.off && n.drops[a.Address] <= s.now && (o.backAt == 0 || s.now-o.backAt > passTime) {
 			n.passes[a.Address] = passing{o, s.now + passTime}
 		}
 	}
@@ -738,7 +739,7 @@ func (s *simulation) powerOff(n *simulatedNode) {
 }
 
 func (s *simulation) powerOn(n *simulatedNode) {
-	n.off = false
+	n.off, n.backAt = false, s.now
 	s.boot(n)
 }
 

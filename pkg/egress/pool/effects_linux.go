@@ -20,6 +20,7 @@ import (
 func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 	var takes []Take
 	var releases []Release
+	var renewed []netip.Addr
 	var publish []Publish
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -32,7 +33,7 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 		case Release:
 			releases = append(releases, a)
 		case Renew:
-			r.renew(logger, a.Addresses)
+			renewed = append(renewed, a.Addresses...)
 		case Announce:
 			r.announceAndRepeat(logger, a.Addresses)
 		case Publish:
@@ -40,7 +41,9 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 		}
 	}
 	r.release(logger, releases)
-	if !r.takeAddresses(logger, takes) {
+	taken := r.takeAddresses(logger, takes)
+	r.renew(logger, renewed) // what was just taken is among these
+	if !taken {
 		return // the state says that this node has them; TakeFailed leads to the next one
 	}
 	for _, p := range publish { // the previous holder of an address removes it when it hears this
@@ -167,10 +170,11 @@ func (r *Runner) peers() map[netip.Addr]string {
 	return peers
 }
 
-// renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now. A process
+// renew has the kernel keep addresses for longer that it still has: one that is gone may be another node's now, and is released. A process
 // that is stopped on the way looks again.
 func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 	var l *links
+	var gone []netip.Addr
 	for _, ip := range addresses {
 		if l == nil || time.Since(l.at) > rereadAfter {
 			var err error
@@ -180,12 +184,18 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 				return
 			}
 		}
-		if index, there := l.ours[ip]; there {
-			if err := r.kernel.put(ip, index); err != nil {
-				logger.Error(err, "Cannot renew an egress IP of this node; if that goes on, the kernel withdraws it", "address", ip)
-				r.Tell(RenewFailed{})
-			}
+		index, there := l.ours[ip]
+		if !there {
+			gone = append(gone, ip)
+			continue
 		}
+		if err := r.kernel.put(ip, index); err != nil {
+			logger.Error(err, "Cannot renew an egress IP of this node; if that goes on, the kernel withdraws it", "address", ip)
+			r.Tell(RenewFailed{})
+		}
+	}
+	if len(gone) > 0 {
+		r.Tell(Removed{gone}) // which nobody has noticed
 	}
 }
 

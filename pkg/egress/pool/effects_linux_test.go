@@ -205,6 +205,9 @@ func TestRunner_RenewsOnlyWhatIsThere(t *testing.T) {
 	if _, has := k.held[ip2]; has || len(k.held) != 1 {
 		t.Errorf("the kernel has %v, want %v", k.held, ip1)
 	}
+	if events := r.dequeue(); !cmp.Equal(events, []Event{Removed{[]netip.Addr{ip2}}}, compare) {
+		t.Errorf("told of %v, want that %v is gone", events, ip2)
+	}
 }
 
 func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {

@@ -106,7 +106,7 @@ type Probe struct {
 	Addresses []netip.Addr
 }
 
-// LookAround asks the pool's other nodes, the default gateway, and for this member's own addresses.
+// LookAround asks the pool's other nodes, the default gateway, and for this member's own addresses, if there are any in it.
 // [Answered] is what others answer for these, [Looked] the result.
 type LookAround struct{ Own []netip.Addr }
 

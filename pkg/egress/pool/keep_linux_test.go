@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -13,9 +14,9 @@ import (
 )
 
 // TestKeep_RenewsWhatNobodyElseHas: a process that does not know the pool keeps the addresses of an earlier one, but for
-// one that another host has.
+// one that another host has. What answers by the MAC of another interface of this node is no other host.
 func TestKeep_RenewsWhatNobodyElseHas(t *testing.T) {
-	l := lab.ForTest(t, lab.Config{Nodes: 1, IPv6: true})
+	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
 	own, taken := []netip.Addr{netip.MustParseAddr("192.0.2.100"), netip.MustParseAddr("2001:db8:0:2::100")}, netip.MustParseAddr("192.0.2.101")
 	must := func(err error) {
 		t.Helper()
@@ -24,7 +25,22 @@ func TestKeep_RenewsWhatNobodyElseHas(t *testing.T) {
 		}
 	}
 	must(l.Outside().TakeAddr(taken))
+	must(l.Nodes()[1].TakeAddr(own[0]))
+	var twin net.HardwareAddr
+	must(l.Nodes()[1].Do(func() error {
+		state, err := kernelAddresses{networks: poolNetworks}.read()
+		must(err)
+		link, _ := state.link(own[0])
+		twin = link.HardwareAddr
+		return nil
+	}))
 	must(l.Nodes()[0].Do(func() error {
+		must(netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "twin", HardwareAddr: twin}, PeerName: "twins-peer"}))
+		for _, name := range []string{"twin", "twins-peer"} {
+			link, err := netlink.LinkByName(name)
+			must(err)
+			must(netlink.LinkSetUp(link))
+		}
 		k := kernelAddresses{networks: poolNetworks, ignored: "steer0"}
 		state, err := k.read()
 		must(err)

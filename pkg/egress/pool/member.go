@@ -19,6 +19,8 @@ const (
 	// the next one begins where no majority is there: when a partition heals, both sides may have an address.
 	askAgain  = 100 * time.Millisecond
 	lookAgain = 20 * time.Millisecond
+	// askOwnAgain is how long after this member has asked for its own addresses the next look around does so.
+	askOwnAgain = time.Second
 	// probesAtOnce is how many probes may be under way. There is more than one because that of an address that another host has is
 	// repeated all the time.
 	probesAtOnce = 3

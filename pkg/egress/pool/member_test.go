@@ -359,6 +359,31 @@ func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
 	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true}, moment(time.Second)), Announce{[]netip.Addr{ip2}})
 }
 
+// TestMember_AsksForItsOwnNowAndThen: while a majority is missing, a member looks around all the time, but asks for its addresses once a
+// second, and when the votes are others.
+func TestMember_AsksForItsOwnNowAndThen(t *testing.T) {
+	m := newMember("a")
+	m.Next(Pool{Nodes: []string{"a", "b"}}, moment(0))
+	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
+	asked := map[time.Duration]bool{}
+	for at := time.Duration(0); at < patience+5*time.Second; at += 20 * time.Millisecond {
+		event := Event(Tick{})
+		if m.view.looking {
+			event = Looked{At: moment(at), Gateway: true}
+		}
+		for _, a := range m.Next(event, moment(at)) {
+			if look, is := a.(LookAround); is && len(look.Own) > 0 {
+				asked[at.Truncate(time.Second)] = true
+			} else if is {
+				asked[-1] = true
+			}
+		}
+	}
+	if len(asked) != 5+1 {
+		t.Errorf("asked in the seconds %v, want in each, and looks without a question in between", slices.Sorted(maps.Keys(asked)))
+	}
+}
+
 // TestMember_FormerHolderStillAnswers: it does for a moment after its address was taken over, which is no reason to release
 // it; nor if it has released it, or is heard of again, after it answered.
 func TestMember_FormerHolderStillAnswers(t *testing.T) {

@@ -11,6 +11,9 @@ type view struct {
 	looking   bool
 	again     time.Time
 	inspected time.Time
+	// asked is when this member asked for its own addresses last; it had these votes then.
+	asked time.Time
+	votes int
 	// gateway: the default gateway answered the last time.
 	gateway bool
 	// alone is how many times in a row nobody answered.
@@ -42,16 +45,27 @@ func (m *Member) look(now time.Time) (actions []Action) {
 	}
 	needed := m.book.Load() > 0 || m.tied()
 	if needed && !m.view.looking && m.due(m.view.again, now) {
+		actions = append(actions, LookAround{m.ownToAsk(now)})
 		m.view.looking, m.view.returned, m.view.announce, m.view.inspected = true, false, m.view.returned, now
-		actions = append(actions, LookAround{sorted(m.book.Held())})
 	}
 	return actions
+}
+
+// ownToAsk returns this member's addresses if it is time to ask for them. The others and the gateway are asked all the time while a majority is
+// missing, and hosts for each address less often: that are broadcasts.
+func (m *Member) ownToAsk(now time.Time) []netip.Addr {
+	votes, _ := m.Votes()
+	if !m.view.returned && votes == m.view.votes && now.Before(m.view.asked.Add(askOwnAgain)) {
+		return nil
+	}
+	m.view.asked, m.view.votes = now, votes
+	return sorted(m.book.Held())
 }
 
 func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
 	m.view.looking, m.view.again = false, now.Add(lookAgain)
 	if now.Sub(e.At) > validity {
-		m.view.again, m.view.returned, m.view.announce = now, m.view.returned || m.view.announce, false
+		m.view.again, m.view.returned, m.view.announce, m.view.asked = now, m.view.returned || m.view.announce, false, time.Time{}
 		return nil
 	}
 	m.view.gateway = e.Gateway

@@ -180,8 +180,18 @@ func (f family) of(addresses []netip.Addr) (result []netip.Addr) {
 	return result
 }
 
+// receiveBuffer has room for an answer for each address that a node may have, all at once. What is lost looks as if nobody had answered.
+const receiveBuffer = 16 << 20
+
 func (f family) listen(link *net.Interface) (*packet.Conn, error) {
-	return packet.Listen(link, packet.Datagram, f.protocol, &packet.Config{Filter: f.filter})
+	conn, err := packet.Listen(link, packet.Datagram, f.protocol, &packet.Config{Filter: f.filter})
+	if err != nil {
+		return nil, err
+	}
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer) })
+	}
+	return conn, nil
 }
 
 func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
