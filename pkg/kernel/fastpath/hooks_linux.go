@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path/filepath"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/features"
@@ -174,11 +175,9 @@ func load(objects *programsObjects) error {
 		return fmt.Errorf("this kernel does not tell its types (CONFIG_DEBUG_INFO_BTF): %w", err)
 	}
 	for _, path := range []string{"tcp_be_liberal", "tcp_timeout_unacknowledged"} {
-		file, err := os.OpenFile("/proc/sys/net/netfilter/nf_conntrack_"+path, os.O_WRONLY, 0)
-		if err != nil {
+		if err := mayWrite("net/netfilter/nf_conntrack_" + path); err != nil {
 			return fmt.Errorf("a setting of conntrack cannot be changed: %w", err)
 		}
-		_ = file.Close() // nothing was written
 	}
 	if err := loadProgramsObjects(objects, nil); err != nil {
 		if errors.Is(err, unix.EPERM) && !limitsMemory() {
@@ -190,6 +189,24 @@ func load(objects *programsObjects) error {
 		return errors.Join(err, objects.Close())
 	}
 	return nil
+}
+
+// MachinesSysctls is where a container without privileges, whose own /proc/sys is read-only, has that of its machine
+// (images/node/daemonset.yaml).
+const MachinesSysctls = "/host/proc/sys"
+
+// mayWrite returns why a sysctl cannot be written, neither as this process sees it nor as that of the machine.
+func mayWrite(sysctl string) (err error) {
+	for _, folder := range []string{"/proc/sys", MachinesSysctls} {
+		file, failed := os.OpenFile(filepath.Join(folder, sysctl), os.O_WRONLY, 0)
+		if failed == nil {
+			return file.Close() // nothing was written
+		}
+		if err = errors.Join(err, failed); !errors.Is(failed, unix.EROFS) {
+			break
+		}
+	}
+	return err
 }
 
 // limitsMemory tells whether a program's maps count as locked memory, as before Linux 5.11: more than the limit is EPERM, too.

@@ -80,9 +80,11 @@ func (s *run) logDifferences(event Looked, differences []string) {
 	}
 }
 
-// wrote tells whether these are the bindings that this process has written last.
+// wrote tells whether these are the bindings that this process has written last, and perhaps some of the change that was refused: the
+// steering may have taken it.
 func (s *run) wrote(bindings []kernel.Binding) bool {
 	written := slices.AppendSeq(slices.Clone(s.pendingRemovals), maps.Keys(s.belief.since))
+	bindings = without(bindings, without(s.change.Added, written))
 	return slices.Equal(kernel.Sorted(bindings), kernel.Sorted(written))
 }
 

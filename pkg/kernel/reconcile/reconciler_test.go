@@ -517,7 +517,7 @@ func TestReconciler_SteeringFault(t *testing.T) {
 	n.forget()
 	second := bind("10.0.0.2", "203.0.113.1")
 	n.want(first, second)
-	if diff := cmp.Diff([]Step{WriteChange, DeleteFlows}, n.kernel.did); diff != "" || len(n.kernel.bindings) != 2 {
+	if diff := cmp.Diff([]Step{WriteChange, WriteSteering, DeleteFlows}, n.kernel.did); diff != "" || len(n.kernel.bindings) != 2 {
 		t.Errorf("a change while it lasts (-want +got):\n%s", diff)
 	}
 	n.forget()

@@ -34,7 +34,7 @@ var Order = []Step{Glance, Look, RepairProxier, WriteChange, WriteAll, WriteStee
 // inOrder returns these steps in their order.
 func inOrder(steps ...Step) []Step {
 	slices.SortFunc(steps, func(a, b Step) int { return slices.Index(Order, a) - slices.Index(Order, b) })
-	return steps
+	return slices.Compact(steps)
 }
 
 // Proxier is how far the proxier has come.
@@ -221,11 +221,17 @@ func (s State) began(e Began, now time.Time) (State, []Step) {
 	case look:
 		return s, inOrder(Look)
 	case fullSync || e.Changed:
-		return s, inOrder(WriteChange, DeleteFlows)
-	case !s.SteerAt.IsZero() && !now.Before(s.SteerAt):
-		return s, inOrder(WriteSteering, DeleteFlows)
+		return s, inOrder(append(s.steeringDue(now), WriteChange, DeleteFlows)...)
 	}
-	return s, nil
+	return s, s.steeringDue(now)
+}
+
+// steeringDue returns the steps that are due because the steering of packets is incomplete. A change alone does not complete it.
+func (s State) steeringDue(now time.Time) []Step {
+	if s.SteerAt.IsZero() || now.Before(s.SteerAt) {
+		return nil
+	}
+	return inOrder(WriteSteering, DeleteFlows)
 }
 
 // needsLook tells whether the kernel has to be looked at before anything is written.
@@ -246,9 +252,9 @@ func (s State) glanced(e Glanced, now time.Time) (State, []Step) {
 	case e.Moved:
 		return s, inOrder(Look)
 	case e.Changed:
-		return s, inOrder(WriteChange, DeleteFlows)
+		return s, inOrder(append(s.steeringDue(now), WriteChange, DeleteFlows)...)
 	}
-	return s, nil
+	return s, s.steeringDue(now)
 }
 
 func (s State) looked(e Looked, now time.Time) (State, []Step) {
@@ -276,7 +282,7 @@ func (s State) looked(e Looked, now time.Time) (State, []Step) {
 	if e.SteeringAltered {
 		steps = append(steps, WriteSteering)
 	}
-	return s, inOrder(append(steps, WriteChange)...)
+	return s, inOrder(append(append(steps, s.steeringDue(now)...), WriteChange)...)
 }
 
 // checkProxier tells whether to have the proxier write all of its rules: if some are missing, or if

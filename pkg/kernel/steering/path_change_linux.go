@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 )
 
 // probeName is the device by which [pathAvailable] finds out whether the kernel has VXLAN.
@@ -56,14 +57,10 @@ func addPart(p part) error {
 	return fmt.Errorf("unknown part %T", p)
 }
 
-// machinesSysctls is where a container without privileges, whose own /proc/sys is read-only, has that of its machine
-// (images/node/daemonset.yaml).
-const machinesSysctls = "/host/proc/sys"
-
 func writeSysctl(s sysctl) error {
 	err := os.WriteFile(filepath.Join("/proc/sys", s.path), []byte(s.value), 0)
 	if errors.Is(err, unix.EROFS) {
-		elsewhere := os.WriteFile(filepath.Join(machinesSysctls, s.path), []byte(s.value), 0)
+		elsewhere := os.WriteFile(filepath.Join(fastpath.MachinesSysctls, s.path), []byte(s.value), 0)
 		if elsewhere == nil {
 			return nil
 		}
