@@ -295,8 +295,8 @@ func (w *poolWorld) anotherHas(ip string, than *member) (holder *member) {
 	return holder
 }
 
-// TestPool_APIServerAway: a node fails meanwhile, and its addresses move. A process that starts anew does not learn who is
-// in the pool, and keeps them for longer than the kernel does by itself.
+// TestPool_APIServerAway: a node fails meanwhile, and its addresses move. When it is back, its own pods use them where they are now, and wait
+// for no heartbeat. A process that starts anew does not learn who is in the pool, and keeps them for longer than the kernel does by itself.
 func TestPool_APIServerAway(t *testing.T) {
 	belongsTo(t, usual)
 	w := newPoolWorld(t, 3)
@@ -311,6 +311,13 @@ func TestPool_APIServerAway(t *testing.T) {
 		w.end(p, ip, "link cut, API server away", began, w.fastest())
 		w.must(w.SetLink(holder.Host, true))
 		w.complete()
+		back := time.Now()
+		w.answeredAt(w.podsOn([]*member{holder}))
+		took := time.Since(back)
+		t.Logf("%s: pods of the node that failed are answered %v after it was back", ip, took.Round(time.Millisecond))
+		if took > 3*time.Second {
+			t.Error("want that at once")
+		}
 	}
 
 	ip := w.v4()
