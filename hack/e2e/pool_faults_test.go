@@ -309,6 +309,7 @@ func TestPool_APIServerAway(t *testing.T) {
 		w.must(w.SetLink(holder.Host, false))
 		w.holderOf(ip, holder)
 		w.end(p, ip, "link cut, API server away", began, w.fastest())
+		time.Sleep(3 * time.Second) // until the new holder repeats nothing
 		w.must(w.SetLink(holder.Host, true))
 		w.complete()
 		back := time.Now()
