@@ -29,8 +29,8 @@
 //	                                             never fails
 //	CHECK, and no process answers, or it waits   success, but code 11 with refuse
 //	for objects
-//	CHECK, and the process does not know the     success with start, or if no Service of the namespace has a
-//	container, or cannot write                   claim; otherwise code 3, or 11
+//	CHECK, and the process does not know the     success with start, or with claimed if no Service of the
+//	container, cannot write or hangs             namespace has a claim; otherwise code 3, or 11
 //	STATUS                                       code 50 with refuse only
 //
 // ADD does not wait for another node that has the egress IP. That one learns of the pod from an EndpointSlice, and there is

@@ -97,8 +97,17 @@ func (n *node) Detach(_ context.Context, id string) error {
 	return n.err
 }
 
-func (n *node) Check(context.Context, string) (cni.Decision, error) { return cni.Decide(nil), n.err }
-func (n *node) Ready() error                                        { return n.err }
+func (n *node) Check(ctx context.Context, _ string) (cni.Decision, error) {
+	n.mu.Lock()
+	err := n.err
+	n.mu.Unlock()
+	if no := (*cni.Failure)(nil); errors.As(err, &no) && no.Reason == cni.NotWritten {
+		<-ctx.Done() // it waits for a sync that succeeds
+	}
+	return cni.Decide(nil), err
+}
+
+func (n *node) Ready() error { return n.err }
 
 func (n *node) Collect(_ context.Context, valid []string, _ time.Time) error {
 	n.mu.Lock()
@@ -270,6 +279,7 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 		"waits for objects, refuse":         {refuse, no(cni.WaitingFor), []string{"shop"}, types.ErrTryAgainLater},
 		"cannot write":                      {"", no(cni.NotWritten), []string{"shop"}, types.ErrTryAgainLater},
 		"cannot write, no claims":           {"", no(cni.NotWritten), []string{"bank"}, 0},
+		"cannot write, nor the claims":      {"", no(cni.NotWritten), nil, types.ErrTryAgainLater},
 		"not known":                         {"", no(cni.NotAttached), []string{"shop"}, types.ErrUnknownContainer},
 		"not known, start":                  {start, no(cni.NotAttached), []string{"shop"}, 0},
 		"not known, no claims":              {"", no(cni.NotAttached), []string{"bank"}, 0},
@@ -286,9 +296,12 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 			if test.claims != nil {
 				r.must(attachments.WriteClaims(r.claims, test.claims))
 			}
-			if n.err = test.answer; n.err == nil { // the process has ended
+			if test.answer == nil { // the process has ended
 				r.must(os.Remove(r.socket()))
 			}
+			n.mu.Lock()
+			n.err = test.answer
+			n.mu.Unlock()
 			if code := codeOf(t, r.cni.CheckNetworkList(t.Context(), r.list, r.pod)); code != test.code {
 				t.Errorf("code %d, expected %d", code, test.code)
 			}

@@ -253,11 +253,12 @@ func (c *config) stands(pod attachments.Pod, unconfirmed error) bool {
 	switch {
 	case c.Unanswered == refuse || said && !slices.Contains([]cni.Reason{cni.WaitingFor, cni.NotWritten, cni.NotAttached}, no.Reason):
 		return false
-	case c.Unanswered == start || !said || no.Reason == cni.WaitingFor:
+	case c.Unanswered == start, !said && !errors.Is(unconfirmed, cni.ErrHangs), said && no.Reason == cni.WaitingFor:
 		return true // what is in the kernel stays there
 	}
 	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
-	return errors.Is(err, fs.ErrNotExist) || err == nil && !namespaces[pod.Namespace]
+	unwritten := errors.Is(err, fs.ErrNotExist) && !(said && no.Reason == cni.NotWritten)
+	return unwritten || err == nil && !namespaces[pod.Namespace]
 }
 
 func collect(args *skel.CmdArgs) error {

@@ -43,12 +43,21 @@ func NewClient(path string) *Client {
 // Attach says that a pod is about to run, and returns what was decided for it. The request's deadline is a little before
 // that of ctx, so that the node says why it does not decide.
 func (c *Client) Attach(ctx context.Context, request Request) (decision Decision, err error) {
-	if deadline, is := ctx.Deadline(); is {
-		left := time.Until(deadline)
-		request.DeadlineMS = max((left - max(left/10, min(answerTime, left/2))).Milliseconds(), 1)
+	if ms := deadlineMS(ctx); ms > 0 {
+		request.DeadlineMS = ms
 	}
 	err = c.ask(ctx, http.MethodPost, attachmentsPath, request, &decision)
 	return decision, err
+}
+
+// deadlineMS is how long the node may take, in milliseconds, so that it can say why it does not decide before ctx ends; 0 if ctx does not end.
+func deadlineMS(ctx context.Context) int64 {
+	deadline, is := ctx.Deadline()
+	if !is {
+		return 0
+	}
+	left := time.Until(deadline)
+	return max((left - max(left/10, min(answerTime, left/2))).Milliseconds(), 1)
 }
 
 // PassLocalPorts passes the node the setting of source ports in a pod's network namespace, open for reading and writing, so that it can
@@ -70,9 +79,9 @@ func (c *Client) Detach(ctx context.Context, containerID, ifName string) error {
 	return c.ask(ctx, http.MethodDelete, attachmentsPath+"/"+url.PathEscape(containerID)+"?ifName="+url.QueryEscape(ifName), nil, nil)
 }
 
-// Check returns what the kernel holds of a decision.
+// Check returns what the kernel holds of a decision. The node has a little less time than ctx, as with Attach.
 func (c *Client) Check(ctx context.Context, containerID string) (decision Decision, err error) {
-	err = c.ask(ctx, http.MethodGet, attachmentsPath+"/"+url.PathEscape(containerID), nil, &decision)
+	err = c.ask(ctx, http.MethodGet, fmt.Sprintf("%s/%s?deadlineMS=%d", attachmentsPath, url.PathEscape(containerID), deadlineMS(ctx)), nil, &decision)
 	return decision, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -118,7 +119,13 @@ func handler(node Node) http.Handler {
 		answer(w, nil, node.Detach(r.Context(), id))
 	}))
 	mux.HandleFunc("GET "+attachmentsPath+"/{id}", forContainer(func(w http.ResponseWriter, r *http.Request, id string) {
-		decision, err := node.Check(r.Context(), id)
+		ctx := r.Context()
+		if ms, err := strconv.ParseInt(r.URL.Query().Get("deadlineMS"), 10, 64); err == nil && ms > 0 { // older plugins give none
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, time.Duration(ms)*time.Millisecond)
+			defer cancel()
+		}
+		decision, err := node.Check(ctx, id)
 		answer(w, decision, err)
 	}))
 	mux.HandleFunc("PUT "+attachmentsPath+"/{id}"+localPortsPath, forContainer(func(w http.ResponseWriter, r *http.Request, id string) {

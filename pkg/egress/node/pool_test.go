@@ -275,7 +275,7 @@ func TestPool_PartitionHeals(t *testing.T) {
 	s.nodes[0].segment, s.nodes[1].segment = 0, 0
 	s.run(2 * time.Second)
 	s.spread(s.served(), 3)
-	if s.longest > 180*time.Millisecond { // a look begins every 100 ms, and takes 80
+	if s.longest > 180*time.Millisecond { // that is how long what they tell each other takes
 		t.Errorf("two nodes had an address for %v after the partition, want at most 180ms", s.longest)
 	}
 }
@@ -628,8 +628,8 @@ func TestPool_LiarOutsideThePool(t *testing.T) {
 }
 
 // TestPool_RandomFaults: whatever happens, after the last fault each address is served again by one node, and two living
-// nodes that reach each other never have one for long. If what one tells is lost in the moment in which an address moves, the
-// other one has to be found dead first, and to look around.
+// nodes that reach each other never have one for long. Where messages are lost and ARP is not, a node without a majority asks for its addresses
+// now and then.
 func TestPool_RandomFaults(t *testing.T) {
 	const faults, simulations = 12, 100
 	var longest, untold, slowest time.Duration

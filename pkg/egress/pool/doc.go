@@ -45,7 +45,7 @@
 //     alive, so a node that comes back to the network hears at once what others have taken over. A member also gives way to a higher
 //     epoch in another node's Lease, unless it is the one that gives the address away, because hosts may reach both sides of a partition.
 //   - No majority is there, and neither another node of the pool nor the gateway answers: this node is cut off. If there are answers but
-//     no majority, it keeps its addresses, but asks for them every second, because another host may have them when a partition heals. It
+//     no majority, it keeps its addresses, but asks for them every 400 ms, because another host may have them when a partition heals. It
 //     releases at once any address that another host answers for.
 //   - Another host that is no former holder answers for it. Each member asks every 10 s.
 //   - No granted Service has it any more.

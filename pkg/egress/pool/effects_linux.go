@@ -41,14 +41,13 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 		}
 	}
 	r.release(logger, releases)
-	taken := r.takeAddresses(logger, takes)
-	r.renew(logger, renewed) // what was just taken is among these
-	if !taken {
-		return // the state says that this node has them; TakeFailed leads to the next one
+	if !r.takeAddresses(logger, takes) {
+		publish = nil // the state says that this node has them; TakeFailed leads to the next one
 	}
 	for _, p := range publish { // the previous holder of an address removes it when it hears this
 		r.publish(p.State)
 	}
+	r.renew(logger, renewed) // what was just taken is among these
 }
 
 // answers are what the hosts of this node's networks have answered.

@@ -134,7 +134,7 @@ type Release struct {
 	GoOn bool
 }
 
-// Renew has the kernel keep these addresses for longer. [RenewFailed] is the answer if that fails.
+// Renew has the kernel keep these addresses for longer. [RenewFailed] is the answer if that fails, [Removed] if it has them no more.
 type Renew struct{ Addresses []netip.Addr }
 
 // Announce tells the network again that these addresses are here.

@@ -16,11 +16,12 @@ const (
 	// courtesy is how long a claim to an address that is given away may be contested by others. Meanwhile its holder serves it, if it can.
 	courtesy = 50 * time.Millisecond
 	// askAgain is how long after an answer an address is asked for again, lookAgain how long after a look around
-	// the next one begins where no majority is there: when a partition heals, both sides may have an address.
+	// the next one begins where no majority is there.
 	askAgain  = 100 * time.Millisecond
 	lookAgain = 20 * time.Millisecond
-	// askOwnAgain is how long after this member has asked for its own addresses the next look around does so.
-	askOwnAgain = time.Second
+	// askOwnAgain is how long after this member has asked for its own addresses the next look around does so: when a partition heals, both
+	// sides may have an address, and not hear each other's messages yet.
+	askOwnAgain = 400 * time.Millisecond
 	// probesAtOnce is how many probes may be under way. There is more than one because that of an address that another host has is
 	// repeated all the time.
 	probesAtOnce = 3

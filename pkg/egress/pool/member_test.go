@@ -382,6 +382,10 @@ func TestMember_AsksForItsOwnNowAndThen(t *testing.T) {
 	if len(asked) != 5+1 {
 		t.Errorf("asked in the seconds %v, want in each, and looks without a question in between", slices.Sorted(maps.Keys(asked)))
 	}
+	at := patience + 5*time.Second
+	m.Next(Looked{At: moment(at), Gateway: true}, moment(at))
+	m.view.asked, m.view.votes = moment(at), 2 // as if the other one had been alive
+	acts(t, m.Next(Tick{}, moment(at+2*lookAgain)), LookAround{[]netip.Addr{ip1}})
 }
 
 // TestMember_FormerHolderStillAnswers: it does for a moment after its address was taken over, which is no reason to release

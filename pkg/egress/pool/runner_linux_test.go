@@ -380,39 +380,6 @@ func TestRunner_PoolOfFive(t *testing.T) {
 	}
 }
 
-// TestRunner_TwoSwitchedOff: what the kernel keeps for nodes that it finds nowhere keeps nothing for the others waiting, and these find each
-// other alive all the time.
-func TestRunner_TwoSwitchedOff(t *testing.T) {
-	p := newTestPool(t, 5, 25)
-	for i := 25; i < 200; i++ {
-		p.config.Wanted = append(p.config.Wanted, netip.MustParseAddr(fmt.Sprintf("2001:db8:0:2::1%02x", i)))
-	}
-	p.startAll()
-	off, left := p.nodes[:2], p.nodes[2:]
-	for _, n := range off {
-		p.must(p.SetLink(n.host, false))
-	}
-	p.placed(20*time.Second, left...)
-	for _, n := range left {
-		for _, gone := range off { // as when it has not answered for a while
-			if out, err := n.host.Run(t.Context(), "ip", "neigh", "flush", "to", gone.host.V4.String(), "nud", "all"); err != nil {
-				t.Fatal(err, out)
-			}
-		}
-	}
-	least := len(left)
-	for until := time.Now().Add(12 * time.Second); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		p.mu.Lock()
-		for _, n := range left {
-			least = min(least, n.Votes)
-		}
-		p.mu.Unlock()
-	}
-	if least < len(left) {
-		t.Errorf("of %d nodes that are alive, one found only %d", len(left), least)
-	}
-}
-
 // TestRunner_NodesThatReachEachOtherByIPv6 are a pool as well.
 func TestRunner_NodesThatReachEachOtherByIPv6(t *testing.T) {
 	p := newTestPool(t, 3, 2)

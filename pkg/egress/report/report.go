@@ -207,7 +207,7 @@ func (r *Reporter) FaultsChanged() {
 	r.StatusChanged()
 }
 
-// tellTroubles tells people what is wrong now. It may be called by several goroutines at once: then what was found last counts.
+// tellTroubles tells people what is wrong now. It may be called by several goroutines at once: then what the last one finds counts.
 func (r *Reporter) tellTroubles() {
 	number := r.tellings.Add(1)
 	r.config.Events.SetTroubles(number, r.troubles())

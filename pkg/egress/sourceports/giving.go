@@ -213,16 +213,17 @@ const longestStart = 2 * time.Minute
 // reconcileLate has a pod share that is bound only after it has started.
 func (al *Allocator) reconcileLate(ctx context.Context, a attachments.Attachment) error {
 	al.mu.Lock()
-	late := al.late[a.ContainerID] || !al.pending[a.ContainerID] && time.Since(a.Since) > longestStart
+	late := al.late[a.ContainerID] || time.Since(a.Since) > longestStart
 	al.mu.Unlock()
 	bindings := al.bindingsOf(a)
 	if !late || len(bindings) == 0 {
 		return nil
 	}
+	al.keeper.Release(a.ContainerID) // its start may not have waited for the block
 	ports := portsFor(nil, bindings, portblocks.Given{}, time.Now())
 	al.record(ctx, a, nil, ports)
 	size := al.sizeFor(bindings)
-	al.tellShared(a, ports, size, "no Service gave it an egress IP when it started, or this node gave no blocks then")
+	al.tellShared(a, ports, size, "no Service gave it an egress IP when it started, or this node gave no blocks then, or did not answer in time")
 	return al.config.Attachments().SetPorts(a.ContainerID, ports, size)
 }
 

@@ -206,7 +206,7 @@ func (r *Reconciler) Sync(ctx context.Context, wanted Wanted, change kernel.Chan
 	}
 	if !s.result.Idle {
 		unsteered := r.noteSteering(ctx)
-		r.state, _ = r.state.Next(Succeeded{Looked: s.result.Looked, Unsteered: unsteered}, r.config.Clock.Now())
+		r.state, _ = r.state.Next(Succeeded{Looked: s.result.Looked, Steered: s.steered, Unsteered: unsteered}, r.config.Clock.Now())
 		r.setStatus(func(status *Status) {
 			status.Failure, status.FlowsJudged, status.LastSuccess = nil, true, r.config.Clock.Now()
 		})
@@ -343,8 +343,8 @@ type run struct {
 	nodeIP netip.Addr
 	result Result
 
-	// refused: the change alone could not be written.
-	refused bool
+	// refused: the change alone could not be written. steered: all of the steering was written, or was tried to be.
+	refused, steered bool
 	// unplanned are bindings in the kernel that this process has not written, as far as it knows.
 	unplanned []kernel.Binding
 	prunable  map[int]staleBackend // by number
@@ -362,8 +362,10 @@ func (s *run) do(ctx context.Context, step Step) (event any, err error) {
 	case WriteChange:
 		return s.writeChange(ctx)
 	case WriteAll:
+		s.steered = true
 		return nil, s.writeAll(ctx)
 	case WriteSteering:
+		s.steered = true
 		return nil, s.writeSteering(ctx)
 	case PruneStale:
 		s.prune(ctx)

@@ -154,8 +154,8 @@ type (
 	// Refused says that a change alone could not be written.
 	Refused struct{}
 	// Succeeded says that all steps are done. Looked tells whether the kernel was read or glanced at,
-	// Unsteered whether the steering of packets is incomplete.
-	Succeeded struct{ Looked, Unsteered bool }
+	// Steered whether all of the steering of packets was written, or was tried to be, and Unsteered whether it is incomplete.
+	Succeeded struct{ Looked, Steered, Unsteered bool }
 	// Failed says that a step was not done.
 	Failed struct{}
 )
@@ -308,7 +308,7 @@ func (s State) succeeded(e Succeeded, now time.Time) State {
 	switch {
 	case !e.Unsteered:
 		s.SteeringFailures, s.SteerAt = 0, time.Time{}
-	case s.SteerAt.IsZero() || !now.Before(s.SteerAt):
+	case s.SteerAt.IsZero() || e.Steered:
 		s.SteerAt = now.Add(doubled(firstRetry, s.SteeringFailures, max(s.Times.SyncPeriod, time.Second)))
 		s.SteeringFailures++
 	}

@@ -160,15 +160,15 @@ func TestState_SteeringBackoffIsItsOwn(t *testing.T) {
 	for range 8 {
 		wake := s.Wake()
 		waits, now = append(waits, wake.Sub(now)), wake
-		// A change in between puts nothing off.
-		s, _ = s.Next(Succeeded{Unsteered: true}, now.Add(-time.Millisecond))
+		// A change in between puts nothing off, also if it takes until then.
+		s, _ = s.Next(Succeeded{Unsteered: true}, now.Add(time.Millisecond))
 		if s.Wake() != wake {
 			t.Fatalf("a change has put the next try off from %v to %v", wake, s.Wake())
 		}
 		if _, steps := s.Next(Began{}, now); !slices.Equal(steps, []Step{WriteSteering, DeleteFlows}) {
 			t.Fatalf("steps %v", steps)
 		}
-		s, _ = s.Next(Succeeded{Unsteered: true}, now)
+		s, _ = s.Next(Succeeded{Steered: true, Unsteered: true}, now)
 	}
 	want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second}
 	if !slices.Equal(waits, want) {
