@@ -331,9 +331,9 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	}
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
-	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "nostate", "foreign", "forged", "unavailable", "path", "leases_unread", "lease_unwritten", "key_missing", "keys", "announcements", "pool", "spoofed", "unwritten", "claimed_twice", "redirected", "unlisted", "unanswered", "unlabelled", "misplaced"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
+	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "nostate", "foreign", "forged", "unavailable", "path", "leases_unread", "lease_unwritten", "key_missing", "keys", "announcements", "load_balancer", "marks", "pool", "port_blocks", "spoofed", "unwritten", "claimed_twice", "redirected", "unlisted", "unanswered", "unlabelled", "misplaced"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
 		"state": {"local", "remote", "lost", "unclaimed"}, "direction": {"sent", "received"},
-		"kind": {"Leases", "Services", "headless Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "Network.config.openshift.io/cluster"}}
+		"kind": {"Leases", "Services", "headless Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "objects of MetalLB", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {
 		values["reason"] = append(values["reason"], string(reason))
 	}

@@ -25,7 +25,7 @@ var (
 )
 
 // applets are the programs of busybox that the image has: for the entry point, the manifests in images/node, and people.
-var applets = []string{"cat", "cp", "grep", "ls", "mv", "ps", "sh", "sleep"}
+var applets = []string{"cat", "cp", "grep", "ls", "mv", "ps", "sh", "sleep", "tar", "wget"}
 
 // flavours are those of iptables. For each there is a folder with its tools under their plain names.
 var flavours = []string{"legacy", "nft"}

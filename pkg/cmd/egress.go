@@ -163,22 +163,22 @@ type standing struct {
 
 	// fast is which flows take the fast path of the node; nil if it has none.
 	fast *status.FastPath
-	// faults are those of Problems that keep packets from getting to other nodes.
-	faults []string
+	// faults are those of Problems that are between nodes, undelivered those of them that keep packets from getting to other nodes.
+	faults, undelivered []string
 }
 
 func standingOf(s status.Snapshot) standing {
-	now := standing{Node: s.Node, Problems: append([]string{}, s.Problems()...), Steering: s.Steering, LeftOut: s.LeftOut, fast: s.FastPath, faults: s.SteeringProblems}
+	now := standing{Node: s.Node, Problems: append([]string{}, s.Problems()...), Steering: s.Steering, LeftOut: s.LeftOut, fast: s.FastPath, faults: s.SteeringProblems, undelivered: s.Undelivered}
 	if !s.FromAPI {
 		now.Ready = &s.Ready
 	}
 	return now
 }
 
-// faultsOf returns the faults of steering that are about an IP family.
-func (s standing) faultsOf(family string) []string {
+// faultsOf returns those of some faults of steering that are about an IP family.
+func faultsOf(faults []string, family string) []string {
 	other := map[string]string{"IPv4": "IPv6: ", "IPv6": "IPv4: "}[family]
-	return slices.DeleteFunc(slices.Clone(s.faults), func(fault string) bool { return strings.HasPrefix(fault, other) })
+	return slices.DeleteFunc(slices.Clone(faults), func(fault string) bool { return strings.HasPrefix(fault, other) })
 }
 
 // warn prints problems as warnings.

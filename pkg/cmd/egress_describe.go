@@ -71,7 +71,7 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 	}
 	describeChoice(line, d)
 	if d.Binding != nil && d.Outcome != plan.Unchanged {
-		for _, fault := range now.faultsOf(familyOf(d.Pod)) {
+		for _, fault := range faultsOf(now.faults, familyOf(d.Pod)) {
 			line("Steering:", fault)
 		}
 	}
@@ -194,7 +194,7 @@ func exit(d decision, now standing) string {
 		return leave
 	default:
 		hop := fmt.Sprintf("leave %s %s to %s, which SNATs it to %s", nodeName(d.podNode, now), transport(now.Steering), nodeName(a.Holder, now), a.IP)
-		if len(now.faultsOf(familyOf(d.Pod))) > 0 {
+		if len(faultsOf(now.undelivered, familyOf(d.Pod))) > 0 {
 			hop += ", or be dropped: see Steering"
 		}
 		return hop

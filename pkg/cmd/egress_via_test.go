@@ -172,6 +172,8 @@ func TestEgressExplain_SteeringFaults(t *testing.T) {
 	}{
 		{"path", "10.128.0.11", "vxlan", remote, []string{path, "IPv6: something"}, "  Egress IP:    on node-3\n  Steering:     " + path + "\n  Otherwise:    " + snatWeb +
 			"  This packet would leave this node by steer0 to node-3, which SNATs it to 203.0.113.10, or be dropped: see Steering.\n"},
+		{"nothing is dropped", "10.128.0.11", "vxlan", remote, []string{lease}, "  Steering:     " + lease + "\n  Otherwise:    " + snatWeb +
+			"  This packet would leave this node by steer0 to node-3, which SNATs it to 203.0.113.10.\n"},
 		{"of this node", "10.128.0.11", "vxlan", status.Address{State: "local", Holder: "node-1", Way: "here"}, []string{lease},
 			"  Egress IP:    on this node\n  Steering:     " + lease + "\n  Rules:        " + snatWeb + "  This packet would leave as 203.0.113.10.\n"},
 		{"unavailable", "10.128.0.11", "off", status.Address{}, []string{off}, boundWeb + "  Steering:     " + off + "\n  Rules:        " + snatWeb + "  This packet would leave as 203.0.113.10.\n"},
@@ -182,6 +184,7 @@ func TestEgressExplain_SteeringFaults(t *testing.T) {
 			if s.Steering, s.SteeringProblems = test.steering, test.faults; test.steering == "off" {
 				s.Addresses = nil
 			}
+			s.Undelivered = slices.DeleteFunc(slices.Clone(test.faults), func(fault string) bool { return fault == lease })
 			socket := serveNode(t, &fakeNode{snapshot: s})
 			stdout, stderr, err := openshift(t, "egress", "explain", "--socket="+socket, test.args, "--protocol=tcp")
 			if err != nil || strings.Count(stderr, "warning: ") != len(test.faults) {

@@ -183,7 +183,7 @@ func (e *Extension) sourcePortsConfig() sourceports.Config {
 		BlockSize: e.config.PortBlocks, LeaseNamespace: e.config.Ways.LeaseNamespace, Journal: e.config.Journal, Logger: e.logger,
 		Attachments: func() sourceports.Attachments { return e.attacher },
 		Changed:     func() { e.changed(true, time.Now()) }, FaultsChanged: e.report.FaultsChanged,
-		TellPod: e.events.TellPod, TellNode: e.events.Tell,
+		WarnPod: e.events.WarnPod, WarnNode: e.events.Warn, TellNode: e.events.Tell,
 		Explain: func(err error) error { return e.explain(err) },
 	}
 }

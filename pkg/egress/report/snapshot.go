@@ -3,6 +3,7 @@ package report
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -32,7 +33,8 @@ func (r *Reporter) Snapshot() status.Snapshot {
 		PortBlocks: r.parts().SourcePorts.Assignments(),
 		PortMap:    r.parts().SourcePorts.PortMap(),
 
-		SteeringProblems: r.steeringProblems(),
+		SteeringProblems: r.steeringProblems(faultKinds...),
+		Undelivered:      r.steeringProblems(unavailable, incomplete, unheard, unfollowed, marked),
 		PluginProblems:   summary.Problems,
 	}
 }
@@ -46,10 +48,12 @@ func (r *Reporter) Usage(ctx context.Context) (any, error) {
 	return looked, nil
 }
 
-// steeringProblems are the faults of steering, for people.
-func (r *Reporter) steeringProblems() (problems []string) {
+// steeringProblems are the faults of steering of these kinds, for people.
+func (r *Reporter) steeringProblems(kinds ...faultKind) (problems []string) {
 	for _, f := range r.steeringFaults() {
-		problems = append(problems, f.message)
+		if slices.Contains(kinds, f.kind) {
+			problems = append(problems, f.message)
+		}
 	}
 	return problems
 }

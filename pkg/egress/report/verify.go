@@ -189,7 +189,7 @@ const betweenNodes = "between nodes"
 // packets. Nil if all is well.
 func (r *Reporter) announcementWarnings() (warnings []string) {
 	for _, f := range r.steeringFaults() {
-		if slices.Contains([]faultKind{unavailable, keyless, rekeying, unannounced, unfollowed}, f.kind) {
+		if slices.Contains([]faultKind{unavailable, unheard, unsaid, keyless, rekeying, unannounced, unfollowed, unclaimable}, f.kind) {
 			warnings = append(warnings, status.Warning+f.message)
 		}
 	}

@@ -44,9 +44,9 @@ type Config struct {
 	Attachments func() Attachments
 	// Changed asks for a sync, for pods have other ports. FaultsChanged is told that Fault returns something else.
 	Changed, FaultsChanged func()
-	// TellPod and TellNode tell something about a pod of this node, or about this node, once.
-	TellPod  func(namespace, name, uid string, reason plan.Reason, note string)
-	TellNode func(reason plan.Reason, note string)
+	// WarnPod, WarnNode and TellNode tell something about a pod of this node, or about this node, once; the first two what is wrong.
+	WarnPod            func(namespace, name, uid string, reason plan.Reason, note string)
+	WarnNode, TellNode func(reason plan.Reason, note string)
 	// Explain adds to an error of the API server what an operator needs to act on it.
 	Explain func(error) error
 }

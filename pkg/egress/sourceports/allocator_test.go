@@ -89,7 +89,8 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 	p.Allocator = New(cluster.New(config), Config{
 		BlockSize: size, LeaseNamespace: "origin-node", Attachments: func() Attachments { return followed{p} },
 		Changed: func() { p.syncs.Add(1) }, FaultsChanged: func() {}, Explain: func(err error) error { return err },
-		TellPod:  func(_, name, _ string, reason plan.Reason, _ string) { tell(name + " " + string(reason)) },
+		WarnPod:  func(_, name, _ string, reason plan.Reason, _ string) { tell(name + " " + string(reason)) },
+		WarnNode: func(reason plan.Reason, _ string) { tell(string(reason)) },
 		TellNode: func(reason plan.Reason, _ string) { tell(string(reason)) },
 	})
 	p.recorder = p

@@ -329,7 +329,7 @@ func (al *Allocator) tellFull(a attachments.Attachment, u blockUsage, what fulln
 	if !al.isNew(a.ContainerID, what) {
 		return
 	}
-	al.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
+	al.config.WarnPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockFull, fmt.Sprintf(
 		"this pod uses %d of its %d source ports of %s towards tcp %s, and %s. When all are in use it cannot connect there any more. Let it reuse connections, or give its Service larger blocks (the annotation network.openshift.io/egress-port-block) or more egress IPs, and start the pod again",
 		u.busiest.Ports, u.ports, u.egressIP, u.busiest.Destination, why))
 }

@@ -194,7 +194,7 @@ func TestFullBlocks_Told(t *testing.T) {
 		f := newFullTest(ctx, t, t.TempDir())
 		f.claims()
 		var notes []string
-		f.config.TellPod = noting(&notes)
+		f.config.WarnPod = noting(&notes)
 		f.start("web-0", "10.128.0.5")
 		f.used["10.128.0.5"] = 60
 		for range 3 {
@@ -232,7 +232,7 @@ func TestFullBlocks_EndedBeforeItWidened(t *testing.T) {
 		f = newFullTest(ctx, t, folder)
 		f.claims()
 		var notes []string
-		f.config.TellPod = noting(&notes)
+		f.config.WarnPod = noting(&notes)
 		f.used["10.128.0.5"] = 60
 		f.reconcile(ctx)
 		for range 3 {
@@ -267,7 +267,7 @@ func TestFullBlocks_NoneLeft(t *testing.T) {
 		f := newFullTest(ctx, t, t.TempDir())
 		f.claims()
 		var notes []string
-		f.config.TellPod = noting(&notes)
+		f.config.WarnPod = noting(&notes)
 		first, _ := f.startPassing()
 		synctest.Wait()
 		var all []string

@@ -243,7 +243,7 @@ func (al *Allocator) reconcilePod(ctx context.Context, a attachments.Attachment)
 	al.record(ctx, a, a.Ports, ports)
 	for _, p := range a.Ports {
 		if !p.Shared && !slices.Contains(ports, p) {
-			al.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
+			al.config.WarnPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portBlockLost, fmt.Sprintf(
 				"the source ports %d-%d of %s are no longer this pod's own: another node has claimed them. Unless the pod has another block, it shares ports, and an address and a port no longer identify it", p.First, p.Last, p.EgressIP))
 		}
 	}
@@ -271,7 +271,7 @@ func (al *Allocator) tellShared(a attachments.Attachment, ports []attachments.Po
 	if len(of) == 0 || size == 0 {
 		return
 	}
-	al.config.TellPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
+	al.config.WarnPod(a.Pod.Namespace, a.Pod.Name, uidOf(a), portsShared, fmt.Sprintf(
 		"this pod has no block of %d source ports of %s: %s. It shares the ports %s with other pods for as long as it runs; recreate it to try again, or give the Service more egress IPs",
 		size, strings.Join(of, ", "), why, portblocks.Shared))
 }

@@ -32,17 +32,17 @@ const (
 )
 
 // openJournal opens the journal of a node. What is wrong with it is told, by Events about the Node.
-func openJournal(j Journal, node string, logger klog.Logger, tell func(reason plan.Reason, note string)) (*journal.Journal, error) {
+func openJournal(j Journal, node string, config Config) (*journal.Journal, error) {
 	return journal.Open(j.Folder, journal.Config{
-		Node: node, Size: j.Size, Logger: klog.LoggerWithName(logger, "egress-journal"),
+		Node: node, Size: j.Size, Logger: klog.LoggerWithName(config.Logger, "egress-journal"),
 		Tell: func(r journal.Report) {
 			switch {
 			case r.Healed != nil:
-				tell(journalDamaged, "The journal of source ports was damaged. It is continued, and states for which time entries may be missing: "+r.Healed.Error())
+				config.WarnNode(journalDamaged, "The journal of source ports was damaged. It is continued, and states for which time entries may be missing: "+r.Healed.Error())
 			case r.Failing != nil:
-				tell(journalFailing, "The journal of source ports cannot be written: until it can, which pods have which ports is recorded in memory only. Pods start all the same: "+r.Failing.Error())
+				config.WarnNode(journalFailing, "The journal of source ports cannot be written: until it can, which pods have which ports is recorded in memory only. Pods start all the same: "+r.Failing.Error())
 			default:
-				tell(journalWritten, "The journal of source ports is written again, and is up to date")
+				config.TellNode(journalWritten, "The journal of source ports is written again, and is up to date")
 			}
 		},
 	})
@@ -51,7 +51,7 @@ func openJournal(j Journal, node string, logger klog.Logger, tell func(reason pl
 // keepJournal writes down which pod has which source ports from now on.
 func (al *Allocator) keepJournal(j Journal) {
 	var err error
-	if al.journal, err = openJournal(j, al.state.Config.NodeName, al.config.Logger, al.config.TellNode); err != nil {
+	if al.journal, err = openJournal(j, al.state.Config.NodeName, al.config); err != nil {
 		al.recorder = unopened{err}
 		return
 	}
@@ -100,7 +100,7 @@ func (al *Allocator) begin(ctx context.Context) {
 func (al *Allocator) unrecorded(err error, whose string) {
 	unrecordedPorts.WithLabelValues().Inc()
 	al.config.Logger.Error(err, "Failed to record which source ports pods have", "pods", whose)
-	al.config.TellNode(portsUnrecorded, fmt.Sprintf("the source ports of %s were not recorded, so it may be impossible to find out later who used them: %v", whose, err))
+	al.config.WarnNode(portsUnrecorded, fmt.Sprintf("the source ports of %s were not recorded, so it may be impossible to find out later who used them: %v", whose, err))
 }
 
 // beginRecording begins to write down what a pod gets that is about to run. Meanwhile the kernel is written, and reconcile leaves the pod

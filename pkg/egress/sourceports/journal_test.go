@@ -45,7 +45,7 @@ func TestOpenJournal_TellsByEvents(t *testing.T) {
 	if err := os.WriteFile(file, []byte("origin-node-journal 1 node-1 2026-11-20T02:00:00.000Z -\n2026-11-20T03:00"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j, err := openJournal(Journal{Folder: folder, Size: 1 << 20}, "node-1", logger, tell)
+	j, err := openJournal(Journal{Folder: folder, Size: 1 << 20}, "node-1", Config{Logger: logger, WarnNode: tell, TellNode: tell})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestOpenJournal_TellsByEvents(t *testing.T) {
 	if err := os.Symlink(target, link); err != nil {
 		t.Fatal(err)
 	}
-	j, err = openJournal(Journal{Folder: filepath.Join(link, "journal"), Size: 1 << 20}, "node-1", logger, tell)
+	j, err = openJournal(Journal{Folder: filepath.Join(link, "journal"), Size: 1 << 20}, "node-1", Config{Logger: logger, WarnNode: tell, TellNode: tell})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -263,7 +263,7 @@ func (al *Allocator) logClashes(family v1.IPFamily, clashes []portblocks.Clash) 
 		if now[text] = true; !before[text] {
 			al.sayLater(func() {
 				al.config.Logger.Error(nil, "Two pods have the same source ports", "reason", text)
-				al.config.TellNode(portBlockClash, text)
+				al.config.WarnNode(portBlockClash, text)
 			})
 		}
 	}

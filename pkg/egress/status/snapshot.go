@@ -32,8 +32,10 @@ type Snapshot struct {
 	// Steering is how packets get to the nodes that hold their egress IPs, for people: "off", "vxlan" or
 	// "direct".
 	Steering string `json:"steering"`
-	// SteeringProblems are why packets do not get to the nodes that have their egress IPs, for people.
+	// SteeringProblems are what is wrong between this node and others, for people. Undelivered are those of them by which packets do not get
+	// to the nodes that have their egress IPs.
 	SteeringProblems []string `json:"steeringProblems,omitempty"`
+	Undelivered      []string `json:"undelivered,omitempty"`
 	// PluginProblems are what keeps the CNI plugin from doing its work, for people.
 	PluginProblems []string `json:"pluginProblems,omitempty"`
 	// FastPath is which flows take a shorter way through the kernel; nil if none do.

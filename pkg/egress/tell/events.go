@@ -92,21 +92,30 @@ const mostNews = 100
 
 // Tell says something about this node, once. It does not block.
 func (r *EventRecorder) Tell(reason plan.Reason, note string) {
+	r.tell(v1.EventTypeNormal, reason, note)
+}
+
+// Warn says what is wrong with this node, once. It does not block.
+func (r *EventRecorder) Warn(reason plan.Reason, note string) {
+	r.tell(v1.EventTypeWarning, reason, note)
+}
+
+func (r *EventRecorder) tell(kind string, reason plan.Reason, note string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.news) < mostNews {
-		r.news = append(r.news, Warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note)})
+		r.news = append(r.news, Warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note), kind: kind})
 		r.wake.Send()
 	}
 }
 
-// TellPod says something about a pod of this node, once. It does not block.
-func (r *EventRecorder) TellPod(namespace, name, uid string, reason plan.Reason, note string) {
+// WarnPod says what is wrong with a pod of this node, once. It does not block.
+func (r *EventRecorder) WarnPod(namespace, name, uid string, reason plan.Reason, note string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.news) < mostNews {
 		about := v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}
-		r.news = append(r.news, Warning{About: about, Reason: reason, Note: extension.ValidNote(note)})
+		r.news = append(r.news, Warning{About: about, Reason: reason, Note: extension.ValidNote(note), kind: v1.EventTypeWarning})
 		r.wake.Send()
 	}
 }
@@ -135,6 +144,8 @@ type Warning struct {
 	About  v1.ObjectReference
 	Reason plan.Reason
 	Note   string
+	// kind is the type of what is told once. All else is a Warning.
+	kind string
 	// ofFew: only few nodes know, as of what is about a single pod. They tell.
 	ofFew bool
 	// due is when to write it, for the first time or again.
@@ -421,7 +432,7 @@ func (r *EventRecorder) record(ctx context.Context, recorder record.EventRecorde
 			if r.limit.Wait(ctx) != nil {
 				return
 			}
-			recorder.Event(&w.About, v1.EventTypeNormal, string(w.Reason), w.Note)
+			recorder.Event(&w.About, w.kind, string(w.Reason), w.Note)
 		}
 		for w, found := r.next(time.Now()); found; w, found = r.next(time.Now()) {
 			if r.limit.Wait(ctx) != nil {
