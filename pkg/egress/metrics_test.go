@@ -14,6 +14,7 @@ import (
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
 
+	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
 )
 
@@ -37,7 +38,7 @@ func TestMetrics_AllAreDocumented(t *testing.T) {
 	}
 }
 
-// TestMetrics_ReasonsAreDocumented: why an address moves is in the row of the metric that counts it.
+// TestMetrics_ReasonsAreDocumented: why an address moves is in the row of the metric that counts it, and each refusal has a row of its own.
 func TestMetrics_ReasonsAreDocumented(t *testing.T) {
 	readme, err := os.ReadFile("../../images/node/README.md")
 	if err != nil {
@@ -47,6 +48,11 @@ func TestMetrics_ReasonsAreDocumented(t *testing.T) {
 	for reason := range pool.Reasons() {
 		if !strings.Contains(row, "`"+string(reason)+"`") {
 			t.Errorf("images/node/README.md has no `%s` in the row of egress_snat_pool_moves_total", reason)
+		}
+	}
+	for _, reason := range plan.Reasons {
+		if !strings.Contains(string(readme), "\n| `"+string(reason)+"` | ") {
+			t.Errorf("images/node/README.md has no row of the refusal %s", reason)
 		}
 	}
 }

@@ -446,6 +446,24 @@ func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
 	}
 }
 
+// TestEventRecorder_Types: what is wrong is a Warning, also if it is told once.
+func TestEventRecorder_Types(t *testing.T) {
+	r := NewEventRecorder(klog.Background(), cluster.Config{NodeName: "node-0"}, stateWith(1))
+	recorder := record.NewFakeRecorder(10)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	r.Tell("EgressIPMoved", "here")
+	r.Warn("PortJournalFailing", "the disk is full")
+	r.WarnPod("shop", "web", "uid", "EgressPortsShared", "all are taken")
+	r.SetTroubles(1, map[plan.Service][]Trouble{{}: {{Reason: "EgressIPUnreachable", Note: "the port is taken"}}})
+	go r.record(ctx, recorder)
+	for _, want := range []string{"Normal EgressIPMoved here", "Warning PortJournalFailing the disk is full", "Warning EgressPortsShared all are taken"} {
+		if got := <-recorder.Events; got != want {
+			t.Errorf("Event %q, want %q", got, want)
+		}
+	}
+}
+
 // TestEventRecorder_OnlyCreatesAndPatches: nothing is asked of it but to take Events, whoever has written some there
 // under our name.
 func TestEventRecorder_OnlyCreatesAndPatches(t *testing.T) {
