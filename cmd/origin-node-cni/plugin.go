@@ -257,7 +257,7 @@ func (c *config) stands(pod attachments.Pod, unconfirmed error) bool {
 		return true // what is in the kernel stays there
 	}
 	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
-	unwritten := errors.Is(err, fs.ErrNotExist) && !(said && no.Reason == cni.NotWritten)
+	unwritten := errors.Is(err, fs.ErrNotExist) && (!said || no.Reason != cni.NotWritten)
 	return unwritten || err == nil && !namespaces[pod.Namespace]
 }
 

@@ -47,9 +47,6 @@ func TestKill_DuringAWrite(t *testing.T) {
 		{"after the write", "", "kill -9 $PPID", true},
 	} {
 		for i, family := range families {
-			if wanted(t) == inCI && (i == 0) == moment.written {
-				continue
-			}
 			w.round(w.blog) // so that there are flows that the change ends
 			w.issue++
 			w.blog.next(w.blogIPs(), w.blog.pods...)

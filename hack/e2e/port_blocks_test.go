@@ -1,14 +1,12 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
-	"github.com/openshift/origin-node/pkg/egress/attachments"
-	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -228,86 +224,4 @@ func (w *blocksWorld) sharing(r *cniRuntime) map[string]float64 {
 		pods[ip] = metric(w.T, got.body, fmt.Sprintf("egress_snat_port_sharing_pods{egress_ip=%q}", ip))
 	}
 	return pods
-}
-
-// TestPortBlocks_CostOfADD: what a block adds to the node's answer. A node that gives blocks and one that gives none are asked in turns, about
-// one pod and about ten at once. The log has the figures.
-func TestPortBlocks_CostOfADD(t *testing.T) {
-	belongsTo(t, usual)
-	w := newBlocksWorld(t)
-	with, without := w.runtimes[1], w.runtimes[2]
-	for r, arguments := range map[*cniRuntime]string{with: `egress-snat-port-blocks: ["64"]`, without: ""} { // 944 blocks: all are quiet after their pods
-		r.on.Stop()
-		r.startWith(arguments)
-	}
-	w.settled()
-	for _, c := range []struct{ rounds, pods int }{{by(t, 0, 60, 200), 1}, {by(t, 0, 10, 20), 10}} {
-		took := map[bool][]time.Duration{}
-		for round := range c.rounds {
-			for _, blocks := range []bool{round%2 == 0, round%2 == 1} {
-				r := without
-				if blocks {
-					r = with
-				}
-				took[blocks] = append(took[blocks], w.answers(r, round, c.pods, blocks)...)
-			}
-		}
-		at := func(blocks bool, share float64) time.Duration {
-			list := slices.Sorted(slices.Values(took[blocks]))
-			return list[int(share*float64(len(list)-1))].Round(10 * time.Microsecond)
-		}
-		for _, share := range []float64{0.5, 0.9, 0.99} {
-			a, b := at(true, share), at(false, share)
-			t.Logf("%d times %d ADDs at once: p%.0f %s with blocks, %s without: %s more", c.rounds, c.pods, 100*share, a, b, a-b)
-		}
-	}
-}
-
-// answers has a node answer about so many pods at once, and returns how long each answer took. A tenth of a second lies between two rounds, as
-// container runtimes take longer.
-func (w *blocksWorld) answers(r *cniRuntime, round, pods int, blocks bool) []time.Duration {
-	w.Helper()
-	client, took, errs := cni.NewClient(r.socket()), make([]time.Duration, pods), make([]error, pods)
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
-	defer cancel()
-	requests := make([]cni.Request, pods)
-	for i := range requests {
-		requests[i] = w.request(r, round*pods+i)
-	}
-	var asked sync.WaitGroup
-	for i, request := range requests {
-		asked.Go(func() {
-			began := time.Now()
-			decision, err := client.Attach(ctx, request)
-			took[i] = time.Since(began)
-			if err == nil && (decision.Decision != cni.Bound || (decision.LocalPorts() != nil) != blocks) {
-				err = fmt.Errorf("the node says %+v; source ports of its own: want %t", decision, blocks)
-			}
-			errs[i] = err
-		})
-	}
-	asked.Wait()
-	w.must(errors.Join(errs...))
-	for _, request := range requests {
-		w.must(client.Detach(ctx, request.ContainerID, cni.Interface))
-		w.must(w.DeletePod(ctx, request.Pod.Namespace, request.Pod.Name))
-	}
-	time.Sleep(100 * time.Millisecond)
-	return took
-}
-
-// request makes a pod, and returns what the plugin asks about it.
-func (w *blocksWorld) request(r *cniRuntime, n int) (request cni.Request) {
-	w.Helper()
-	pod := r.create("shop", fmt.Sprintf("answers-%d-%s", n, r.on.Name), web)
-	for _, cidr := range r.on.Host.PodCIDRs() {
-		ip := cidr.Addr()
-		for range 2 + n%200 {
-			ip = ip.Next()
-		}
-		request.IPs = append(request.IPs, ip)
-	}
-	request.ContainerID, request.IfName, request.Netns = string(pod.UID), cni.Interface, "/run/netns/none"
-	request.Pod = attachments.Pod{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)}
-	return request
 }

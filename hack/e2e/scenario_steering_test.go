@@ -577,7 +577,7 @@ func TestSteering_SilentMove(t *testing.T) {
 		hardware, err := where.Host.Run(w.Context(), "cat", "/sys/class/net/eth0/address")
 		w.must(err)
 		for _, ip := range w.egressIPs {
-			process.Eventually(w.T, time.Second, func() error {
+			process.Eventually(w.T, lab.Stretch(5*time.Second), func() error {
 				out, err := w.Outside().Run(w.Context(), "ip", "neigh", "show", ip)
 				if err == nil && !strings.Contains(out, strings.TrimSpace(hardware)) {
 					err = fmt.Errorf("the host outside does not know %s at %s: %s", ip, where.Name, out)

@@ -5,67 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
-
-// TestSteering_ForgedPackets: what a pod or a host outside sends to the port of the tunnel, as if it were a node with a packet
-// of a bound pod, does not leave under the egress IP, and is counted.
-func TestSteering_ForgedPackets(t *testing.T) {
-	w := newSteeredWorld(t, settings{families: families[:1]}, nil)
-	victim := w.pods[1]
-	onHolder, elsewhere := w.runPod("shop", "attacker-1", w.holder, nil), w.runPod("shop", "attacker-3", w.members[2], nil)
-	for _, attack := range []struct {
-		name  string
-		from  *lab.Host
-		outer netip.Addr
-	}{
-		{"a pod on the holder", onHolder, onHolder.V4},
-		{"a pod on another node", elsewhere, elsewhere.V4},
-		{"a host outside", w.Outside(), w.Outside().V4},
-		{"a pod on the holder, as if it were a node", onHolder, w.members[1].Host.V4},
-		{"a pod on another node, as if it were a node", elsewhere, w.members[1].Host.V4},
-	} {
-		w.scenario(attack.name, func() { w.forge(attack.from, attack.outer, victim) })
-	}
-	w.only(w.holder.Host, w.sends(w.answered)) // and the others are steered as before
-	w.clean(10)
-}
-
-// forge has a host send packets of a pod in VXLAN to the holder, in the name of a node.
-func (w *steeredWorld) forge(from *lab.Host, outer netip.Addr, victim *lab.Host) {
-	w.Helper()
-	const forgedPort = 8079 // nobody else's
-	target := netip.AddrPortFrom(w.Far().V4, forgedPort)
-	mac, err := w.holder.Host.Run(w.Context(), "cat", "/sys/class/net/steer0/address")
-	w.must(err)
-	if outer != from.V4 {
-		w.run(from, fmt.Sprintf("ip addr add %s/32 dev lo", outer))
-		defer w.run(from, fmt.Sprintf("ip addr del %s/32 dev lo", outer))
-	}
-	w.run(from, fmt.Sprintf("ip link add forged type vxlan id 4789 dstport %d nolearning local %s remote %s", lab.TunnelPort, outer, w.holder.Host.V4),
-		"ip link set forged mtu 1400 up", fmt.Sprintf("ip addr add %s/32 dev forged", victim.V4),
-		fmt.Sprintf("ip neigh add %s lladdr %s dev forged nud permanent", target.Addr(), strings.TrimSpace(mac)),
-		fmt.Sprintf("ip route add %s/32 dev forged src %s", target.Addr(), victim.V4))
-	defer w.run(from, "ip link del forged")
-	before := w.allDrops()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-	defer cancel()
-	_, _ = from.Ask(ctx, "udp4", target, 0) // nobody serves there
-	w.eventually(func() error {
-		now := w.allDrops()
-		if now["foreign"]+now["forged"] == before["foreign"]+before["forged"] {
-			return fmt.Errorf("nothing is dropped as foreign or forged: %s", dropsTold(now))
-		}
-		return nil
-	})
-	if seen := w.wire.Sources("udp", target); len(seen) > 0 {
-		w.Errorf("packets have left: %v", seen)
-	}
-}
 
 // TestSteering_ForgedWithoutATunnel: a host on the nodes' network that has a bound pod's address, and sends to the holder, is
 // no node: what it sends does not leave, and is counted.

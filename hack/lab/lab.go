@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -224,7 +223,7 @@ func (l *Lab) AddPod() (*Host, error) { return l.AddPodOn(l.Node()) }
 func (l *Lab) AddPodOn(node *Host) (*Host, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return l.addPod(ctx, node, 0, l.startPod)
+	return l.addPod(ctx, node, l.startPod)
 }
 
 // AddSandboxOn makes a pod on a node without a network, which the caller gives it: its V4 and V6 are invalid. RemovePod
@@ -232,20 +231,7 @@ func (l *Lab) AddPodOn(node *Host) (*Host, error) {
 func (l *Lab) AddSandboxOn(node *Host) (*Host, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return l.addPod(ctx, node, 0, func(ctx context.Context, h *Host) error { return h.create(ctx) })
-}
-
-// AddPodAt starts a pod that has the given address, IPv4 or IPv6, and that of the
-// other family which goes with it: on the node whose pod network it belongs to.
-// An address that a pod has is an error.
-func (l *Lab) AddPodAt(addr netip.Addr) (*Host, error) {
-	node, number := l.place(addr)
-	if node == nil {
-		return nil, fmt.Errorf("lab: %s is no pod's address on any node of lab %s", addr, l.cfg.Prefix)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return l.addPod(ctx, node, number, l.startPod)
+	return l.addPod(ctx, node, func(ctx context.Context, h *Host) error { return h.create(ctx) })
 }
 
 // RemovePod ends a pod with its processes, servers and flows. h is of no use
@@ -275,7 +261,7 @@ func (l *Lab) discard(ctx context.Context, h *Host) error {
 
 func (l *Lab) addPods(ctx context.Context) error {
 	for i := range l.cfg.Pods {
-		if _, err := l.addPod(ctx, l.nodes[i%len(l.nodes)], 0, l.startPod); err != nil {
+		if _, err := l.addPod(ctx, l.nodes[i%len(l.nodes)], l.startPod); err != nil {
 			return err
 		}
 	}

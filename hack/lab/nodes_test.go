@@ -214,43 +214,8 @@ func bracketed(addr netip.Addr) string {
 	return addr.String()
 }
 
-func TestAddPodAt_AddressIsUsedAgain(t *testing.T) {
+func TestAddPodOn_NodesAlone(t *testing.T) {
 	l := threeNodes(t, Config{})
-	pod, other := l.Pod(2), l.Nodes()[1]
-	v4, v6 := pod.V4, pod.V6
-	if _, err := l.AddPodAt(v4); err == nil {
-		t.Error("two pods with one address")
-	}
-	for _, addr := range []netip.Addr{v4, v6, v4} {
-		if err := l.RemovePod(pod); err != nil {
-			t.Fatal(err)
-		}
-		var err error
-		if pod, err = l.AddPodAt(addr); err != nil {
-			t.Fatal(err)
-		}
-		if pod.V4 != v4 || pod.V6 != v6 || pod.Node != other {
-			t.Fatalf("got %s and %s on %s, want those of before on %s", pod.V4, pod.V6, pod.Node.Name, other.Name)
-		}
-		serveAll(t, pod)
-		for _, n := range networks {
-			if got, want := ask(t, pod, n.name, l.Pod(1).address(n.name)), pod.address(n.name); got != want {
-				t.Errorf("%s: seen as %s, want %s", n.name, got, want)
-			}
-			if got, want := ask(t, l.Pod(3), n.name, pod.address(n.name)), l.Pod(3).address(n.name); got != want {
-				t.Errorf("%s: seen as %s, want %s", n.name, got, want)
-			}
-		}
-	}
-	far, err := l.AddPodAt(netip.MustParseAddr("10.128.2.200"))
-	if err != nil || far.V6.String() != "fd00:10:128:2::200" || far.Node != l.Nodes()[2] {
-		t.Errorf("got %+v, %v", far, err)
-	}
-	for _, addr := range []string{"10.128.3.11", "10.128.0.1", "10.128.0.255", "192.0.2.2", "fd00:10:128::b", "::"} {
-		if h, err := l.AddPodAt(netip.MustParseAddr(addr)); err == nil {
-			t.Errorf("%s, no pod's address, is that of %s", addr, h.Name)
-		}
-	}
 	if _, err := l.AddPodOn(l.Outside()); err == nil {
 		t.Error("a pod on the outside host")
 	}
@@ -295,11 +260,6 @@ func TestLab_OneIPFamily(t *testing.T) {
 			egress := map[bool]netip.Addr{false: egressV6, true: egressV4}[cfg.IPv6Only]
 			if err := l.RouteVia(netip.PrefixFrom(egress, egress.BitLen()), l.Node()); err == nil {
 				t.Error("a route of the family that is not there")
-			}
-			if _, err := l.AddPodAt(map[bool]netip.Addr{
-				false: netip.MustParseAddr("fd00:10:128::20"), true: netip.MustParseAddr("10.128.0.20"),
-			}[cfg.IPv6Only]); err == nil {
-				t.Error("a pod at an address of the family that is not there")
 			}
 		})
 	}

@@ -225,22 +225,9 @@ func (l *Lab) routeAllVia(via *Host, prefixes []netip.Prefix) error {
 	return nil
 }
 
-// place returns whose pod network an address is in, and its number there; nil
-// when no pod can have it.
-func (l *Lab) place(addr netip.Addr) (node *Host, number int) {
-	for _, node := range l.nodes {
-		for number := gatewayNumber + 1; number <= lastPodNumber; number++ {
-			if v4, v6 := podNet(node.index).host(number); l.has(addr) && (v4.Addr() == addr || v6.Addr() == addr) {
-				return node, number
-			}
-		}
-	}
-	return nil, 0
-}
-
-// addPod has a pod started that has a number in the network of its node, 0 any.
-func (l *Lab) addPod(ctx context.Context, node *Host, number int, start func(context.Context, *Host) error) (*Host, error) {
-	h, err := l.admit(node, number)
+// addPod has a pod started.
+func (l *Lab) addPod(ctx context.Context, node *Host, start func(context.Context, *Host) error) (*Host, error) {
+	h, err := l.admit(node)
 	if err != nil {
 		return nil, err
 	}
@@ -254,7 +241,7 @@ func (l *Lab) addPod(ctx context.Context, node *Host, number int, start func(con
 }
 
 // admit gives a pod its number and its place, and keeps them for it.
-func (l *Lab) admit(node *Host, number int) (*Host, error) {
+func (l *Lab) admit(node *Host) (*Host, error) {
 	if node == nil || !slices.Contains(l.nodes, node) {
 		return nil, fmt.Errorf("lab: not a node of lab %s", l.cfg.Prefix)
 	}
@@ -266,12 +253,7 @@ func (l *Lab) admit(node *Host, number int) (*Host, error) {
 			taken[pod.number] = pod
 		}
 	}
-	if number == 0 {
-		number = lowestFree(firstPodNumber, taken)
-	}
-	if other := taken[number]; other != nil {
-		return nil, fmt.Errorf("lab: place %d in the pod network of %s is taken by %s", number, node.Name, other.Name)
-	}
+	number := lowestFree(firstPodNumber, taken)
 	if number > lastPodNumber {
 		return nil, fmt.Errorf("lab: no address is left on %s for one more than %d pods", node.Name, lastPod)
 	}

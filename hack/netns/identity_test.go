@@ -106,24 +106,6 @@ func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
 	})
 }
 
-// TestEndpoint_PodOfAnotherNamespaceIsRefused: an EndpointSlice binds no pod that it names as another namespace's.
-func TestEndpoint_PodOfAnotherNamespaceIsRefused(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4")
-		mine, theirs := n.Pod(1), n.Pod(2)
-		web := service("web", webIPs, []string{egressV4.String()})
-		slice := endpoints("web", web.Spec.Ports, mine.V4, theirs.V4)[0]
-		slice.Endpoints[0].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "mine"}
-		slice.Endpoints[1].TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: "bank", Name: "theirs"}
-		n.put("web.yaml", web, slice)
-		n.start()
-		n.Sees("tcp4", mine, n.outside("tcp4"), egressV4)
-		n.Sees("tcp4", theirs, n.outside("tcp4"), n.Node().V4)
-		n.refused("shop/web", "PodOfOtherNamespace")
-		n.holdsPlan(soon)
-	})
-}
-
 // TestAddress_ForbiddenOnesAreRefused: addresses that no Service may use, although the API server accepts
 // most of them as external IPs.
 func TestAddress_ForbiddenOnesAreRefused(t *testing.T) {

@@ -205,7 +205,7 @@ func TestClaimInstance_LockFileOfAnotherUser(t *testing.T) {
 	if _, err := i.claim(); err != nil {
 		t.Fatal(err)
 	}
-	for dir := i.folder; dir != os.TempDir(); dir = filepath.Dir(dir) {
+	for dir := i.folder; dir != filepath.Clean(os.TempDir()); dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -177,8 +177,6 @@ func TestExchange_LostDatagrams(t *testing.T) {
 	}
 }
 
-// TestExchange_Disorder: whatever order datagrams come in, how often and however late, an older statement never replaces a
-// newer one, and heartbeats bring the newest.
 // TestExchange_LostPartIsAskedFor: whoever misses a part, or the answer to a heartbeat, asks by himself, three times within a
 // second, and knows all as soon as nothing is lost any more.
 func TestExchange_LostPartIsAskedFor(t *testing.T) {
@@ -238,6 +236,8 @@ func TestExchange_StrangersRemindNobody(t *testing.T) {
 	}
 }
 
+// TestExchange_Disorder: whatever order datagrams come in, how often and however late, an older statement never replaces a
+// newer one, and heartbeats bring the newest.
 func TestExchange_Disorder(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 7))

@@ -109,7 +109,7 @@ func (l *liar) hears(t *testing.T, by testMembers) State {
 // withC adds node c to the cluster of a node.
 func (m testMembers) withC() {
 	nodes := maps.Clone(nodesOnLoopback)
-	nodes["c"] = netip.MustParseAddr("127.0.10.3")
+	nodes["c"] = onLoopback(2)
 	m.setNodes(m.number+1, nodes, []string{"a", "b", "c"})
 }
 

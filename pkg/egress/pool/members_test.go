@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,7 +26,13 @@ type testMembers struct {
 }
 
 // nodesOnLoopback have addresses of their own there.
-var nodesOnLoopback = map[string]netip.Addr{"a": netip.MustParseAddr("127.0.10.1"), "b": netip.MustParseAddr("127.0.10.2")}
+var nodesOnLoopback = map[string]netip.Addr{"a": onLoopback(0), "b": onLoopback(1)}
+
+// onLoopback is one of four addresses that no other process has which tests: a number of a process has 22 bits.
+func onLoopback(n int) netip.Addr {
+	pid := os.Getpid()
+	return netip.AddrFrom4([4]byte{127, byte(pid >> 14), byte(pid >> 6), byte(pid<<2 | n)})
+}
 
 const loopbackPort = 17947
 
@@ -205,15 +212,15 @@ func TestRunner_SpeaksAtItsNewAddress(t *testing.T) {
 	running.Go(func() { r.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	for _, address := range []string{"127.0.10.1", "127.0.10.3"} {
-		nodes := map[string]netip.Addr{"a": netip.MustParseAddr(address), "b": nodesOnLoopback["b"]}
+	for _, address := range []netip.Addr{onLoopback(0), onLoopback(2)} {
+		nodes := map[string]netip.Addr{"a": address, "b": nodesOnLoopback["b"]}
 		b.setNodes(b.number+1, nodes, []string{"a", "b"})
 		r.SetNodes(nodes, []string{"a", "b"}, nil)
 		b.awaitAlive(t, "a", true)
 		for found := false; !found; {
 			b.mu.Lock()
 			if peer := b.peers["a"]; peer != nil {
-				found = peer.address.String() == address
+				found = peer.address == address
 			}
 			b.mu.Unlock()
 			if !found {

@@ -19,7 +19,7 @@ import (
 
 // TestRunner_SaysWhyItIsAbsent: it has no key, or somebody has its port. It goes on when that is over.
 func TestRunner_SaysWhyItIsAbsent(t *testing.T) {
-	at := netip.AddrPortFrom(netip.MustParseAddr("127.0.10.4"), loopbackPort)
+	at := netip.AddrPortFrom(onLoopback(3), loopbackPort)
 	for name, take := range map[string]func() (interface{ Close() error }, error){
 		"UDP": func() (interface{ Close() error }, error) { return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at)) },
 		"TCP": func() (interface{ Close() error }, error) { return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at)) },

@@ -494,8 +494,6 @@ func TestReconciler_ProxierRepaired(t *testing.T) {
 	}
 }
 
-// BenchmarkReconciler_WayChanged is one of 1,000 egress IPs that goes to another node and comes back, among so
-// many bindings: what it costs to find the pods whose flows are to be judged.
 // TestReconciler_SteeringFault: what keeps packets from being steered does not keep bindings of this node's addresses
 // from being written. It is tried again, and when it is over, all flows are judged.
 func TestReconciler_SteeringFault(t *testing.T) {
@@ -550,6 +548,8 @@ func TestReconciler_SteeringAltered(t *testing.T) {
 	}
 }
 
+// BenchmarkReconciler_WayChanged is one of 1,000 egress IPs that goes to another node and comes back, among so
+// many bindings: what it costs to find the pods whose flows are to be judged.
 func BenchmarkReconciler_WayChanged(b *testing.B) {
 	for _, count := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(count), func(b *testing.B) {
