@@ -27,10 +27,10 @@
 //	  start                                      the pod starts at once
 //	DEL is not done within 2 s                   a note for the next process, beside the socket (package attachments); DEL
 //	                                             never fails
-//	CHECK, and no process answers, or it waits   success, but code 11 with refuse
-//	for objects
+//	CHECK, and no process answers in time, or    success, but code 11 with refuse
+//	it waits for objects
 //	CHECK, and the process does not know the     success with start, or with claimed if no Service of the
-//	container, cannot write or hangs             namespace has a claim; otherwise code 3, or 11
+//	container, or cannot write                   namespace has a claim; otherwise code 3, or 11
 //	STATUS                                       code 50 with refuse only
 //
 // ADD does not wait for another node that has the egress IP. That one learns of the pod from an EndpointSlice, and there is

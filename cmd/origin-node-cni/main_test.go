@@ -277,6 +277,7 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 		"no process, refuse":                {refuse, nil, []string{"bank"}, types.ErrTryAgainLater},
 		"waits for objects":                 {"", no(cni.WaitingFor), []string{"shop"}, 0},
 		"waits for objects, refuse":         {refuse, no(cni.WaitingFor), []string{"shop"}, types.ErrTryAgainLater},
+		"late":                              {"", no(cni.Late), []string{"shop"}, 0},
 		"cannot write":                      {"", no(cni.NotWritten), []string{"shop"}, types.ErrTryAgainLater},
 		"cannot write, no claims":           {"", no(cni.NotWritten), []string{"bank"}, 0},
 		"cannot write, nor the claims":      {"", no(cni.NotWritten), nil, types.ErrTryAgainLater},

@@ -251,13 +251,17 @@ func (c *config) stands(pod attachments.Pod, unconfirmed error) bool {
 	var no *cni.Failure
 	said := errors.As(unconfirmed, &no)
 	switch {
-	case c.Unanswered == refuse || said && !slices.Contains([]cni.Reason{cni.WaitingFor, cni.NotWritten, cni.NotAttached}, no.Reason):
+	case c.Unanswered == refuse:
 		return false
-	case c.Unanswered == start, !said && !errors.Is(unconfirmed, cni.ErrHangs), said && no.Reason == cni.WaitingFor:
+	case !said || no.Reason == cni.WaitingFor || no.Reason == cni.Late:
 		return true // what is in the kernel stays there
+	case no.Reason != cni.NotWritten && no.Reason != cni.NotAttached:
+		return false
+	case c.Unanswered == start:
+		return true
 	}
 	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
-	unwritten := errors.Is(err, fs.ErrNotExist) && (!said || no.Reason != cni.NotWritten)
+	unwritten := errors.Is(err, fs.ErrNotExist) && no.Reason == cni.NotAttached
 	return unwritten || err == nil && !namespaces[pod.Namespace]
 }
 

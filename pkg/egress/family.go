@@ -97,7 +97,7 @@ func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed 
 	name := string(f.name)
 	tell.FlowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
 	tell.FlowsUnbarred.WithLabelValues(name).Add(float64(result.FlowsUnbarred))
-	if result.Rules > 0 || result.Written && numbers.Bindings == 0 { // a write of the steering alone counts none
+	if result.Counted {
 		rulesGauge.WithLabelValues(name).Set(float64(result.Rules))
 	}
 	if result.Idle {

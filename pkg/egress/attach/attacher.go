@@ -242,7 +242,11 @@ func (a *Attacher) Check(ctx context.Context, containerID string) (cni.Decision,
 	if err := a.waits(); err != nil {
 		return cni.Decision{}, err
 	}
-	return a.decide(ctx, containerID, attachment.IPs, true)
+	decision, err := a.decide(ctx, containerID, attachment.IPs, true)
+	if err != nil && a.node.Failure() == nil {
+		return cni.Decision{}, &cni.Failure{Reason: cni.Late, Message: err.Error()}
+	}
+	return decision, err
 }
 
 // Collect is part of [cni.Node]. A pod whose network namespace exists has not ended, whatever the runtime says.

@@ -118,6 +118,8 @@ type Reason string
 const (
 	// WaitingFor: the node does not know all objects yet. Missing has their kinds.
 	WaitingFor Reason = "WaitingFor"
+	// Late: the node has had too little time, or ends, and nothing has failed.
+	Late Reason = "Late"
 	// NotWritten: the kernel does not hold the plan.
 	NotWritten Reason = "NotWritten"
 	// NotNoted: the plugin could not be told, for when no node process answers, that the pod's namespace has claims.

@@ -359,8 +359,8 @@ func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
 	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true}, moment(time.Second)), Announce{[]netip.Addr{ip2}})
 }
 
-// TestMember_AsksForItsOwnNowAndThen: while a majority is missing, a member looks around all the time, but asks for its addresses once a
-// second, and when the votes are others.
+// TestMember_AsksForItsOwnNowAndThen: while a majority is missing, a member looks around all the time, but asks for its addresses now and
+// then, and when the votes are others.
 func TestMember_AsksForItsOwnNowAndThen(t *testing.T) {
 	m := newMember("a")
 	m.Next(Pool{Nodes: []string{"a", "b"}}, moment(0))

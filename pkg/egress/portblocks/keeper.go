@@ -119,15 +119,16 @@ func (k *Keeper) Restore(id string, ips []netip.Addr, size int, given Given) {
 }
 
 // Assign gives a pod a block that is the same for all of these egress IPs. It returns within [Patience], or when ctx ends, with what the
-// pod has.
+// pod has; that is nothing if it is released meanwhile.
 func (k *Keeper) Assign(ctx context.Context, id string, ips []netip.Addr, size int) (Given, error) {
 	k.do(func(b *Book, now time.Time) { b.Add(id, ips, size, now) })
 	for {
 		k.mu.Lock()
 		given, decided := k.book.Of(id)
+		released := k.book.tenants[id] == nil
 		changed := k.decided
 		k.mu.Unlock()
-		if decided {
+		if decided || released {
 			return given, nil
 		}
 		select {

@@ -3,6 +3,7 @@ package report
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +56,10 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 	r := newReporter(t, cluster.Config{NodeName: "node-a", Steering: cluster.Steering{Mode: holders.Auto}})
 	expect := func(message string, reason faultKind) {
 		t.Helper()
+		drops := slices.Contains([]faultKind{unheard, marked}, reason)
+		if undelivered := r.Snapshot().Undelivered; len(undelivered) > 0 != drops {
+			t.Errorf("%s: packets are not delivered because of %q, want that %v", reason, undelivered, drops)
+		}
 		problems := r.Snapshot().SteeringProblems
 		if told := len(problems) == 1 && strings.Contains(problems[0], message); told != (message != "") {
 			t.Errorf("the status says %q, want %q", problems, message)
@@ -72,6 +77,9 @@ func TestFaults_AreToldEverywhere(t *testing.T) {
 	expect("", "")
 	r.LeasesFail(holders.Reading, errors.New(`cannot list resource "leases"`))
 	expect(`does not hear which nodes have which egress IPs: cannot list resource "leases"`, unheard)
+	if warnings := r.announcementWarnings(); len(warnings) != 1 {
+		t.Errorf("a verification warns of %q, want that Leases are not read", warnings)
+	}
 	r.LeasesFail(holders.Reading, nil)
 	expect("", "")
 	r.LeasesFail(holders.Writing, errors.New(`namespaces "origin-node" not found`))

@@ -185,8 +185,8 @@ func (r *Reporter) nodeWarnings(family v1.IPFamily) (warnings []string) {
 // betweenNodes is what a verification calls what nodes say to each other, beside the IP families.
 const betweenNodes = "between nodes"
 
-// announcementWarnings returns what a verification says of it, of what a load balancer announces, and of a node that sends others no
-// packets. Nil if all is well.
+// announcementWarnings returns what a verification says of it, of Leases, of what a load balancer announces, of blocks of source ports, and of a
+// node that sends others no packets. Nil if all is well.
 func (r *Reporter) announcementWarnings() (warnings []string) {
 	for _, f := range r.steeringFaults() {
 		if slices.Contains([]faultKind{unavailable, unheard, unsaid, keyless, rekeying, unannounced, unfollowed, unclaimable}, f.kind) {

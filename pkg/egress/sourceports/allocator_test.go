@@ -395,18 +395,29 @@ func TestAllocator_BoundLater(t *testing.T) {
 func TestAllocator_StartedUndecided(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {
 		p := newPortsTest(ctx, t, t.TempDir(), 512)
-		p.follow() // what an earlier process knew
+		p.follow()                     // what an earlier process knew
+		p.Apply(holders.LeasesKnown{}) // but the keeper does not run, so no claim is answered
+		p.NodesKnown()
 		a := attachments.Attachment{ContainerID: "web-0", IfName: "eth0", Pod: attachments.Pod{Namespace: "shop", Name: "web-0", UID: "uid-web-0"}, IPs: []netip.Addr{netip.MustParseAddr("10.128.0.5")}, Since: time.Now()}
 		if err := p.store.Put(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 		p.follow()
 		p.bind(a)
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		if _, _, err := p.Assign(short, a, p.bindingsOf(a)); err == nil {
+			t.Fatal("it has ports before anything is claimed")
+		}
 		p.reconcile(ctx)
 		p.wrote("it may be about to start")
 		time.Sleep(longestStart + time.Second)
 		p.reconcile(ctx)
 		p.wrote("it has started", "+ web-0 203.0.113.10 shop/web true")
+		go p.keeper.Run(ctx, versioned())
+		time.Sleep(time.Second)
+		p.reconcile(ctx)
+		p.wrote("claims are answered")
 	})
 }
 

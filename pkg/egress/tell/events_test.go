@@ -457,7 +457,7 @@ func TestEventRecorder_Types(t *testing.T) {
 	r.WarnPod("shop", "web", "uid", "EgressPortsShared", "all are taken")
 	r.SetTroubles(1, map[plan.Service][]Trouble{{}: {{Reason: "EgressIPUnreachable", Note: "the port is taken"}}})
 	go r.record(ctx, recorder)
-	for _, want := range []string{"Normal EgressIPMoved here", "Warning PortJournalFailing the disk is full", "Warning EgressPortsShared all are taken"} {
+	for _, want := range []string{"Normal EgressIPMoved here", "Warning PortJournalFailing the disk is full", "Warning EgressPortsShared all are taken", "Warning EgressIPUnreachable the port is taken"} {
 		if got := <-recorder.Events; got != want {
 			t.Errorf("Event %q, want %q", got, want)
 		}

@@ -116,8 +116,9 @@ type Result struct {
 	// FlowsDeleted counts the tracked flows that were ended, FlowsUnbarred those that nothing keeps from being taken up
 	// again.
 	FlowsDeleted, FlowsUnbarred int
-	// Rules is how much the kernel holds after a write: rules, or elements of sets; else 0.
-	Rules int
+	// Rules is how much the kernel holds after a write of rules: rules, or elements of sets. Counted tells whether there was one.
+	Rules   int
+	Counted bool
 	// Wake is when the next sync is due without a request; zero for never.
 	Wake time.Time
 	// Err is why it failed. The kernel holds what it held before, or what is wanted with flows

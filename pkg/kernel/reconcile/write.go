@@ -164,7 +164,7 @@ func lacksAny(now, before []netip.Prefix) bool {
 
 // wroteNow notes that the kernel holds what change makes of what was written before.
 func (s *run) wroteNow(change kernel.Change, changed bool, size int) {
-	s.result.Written, s.result.Rules = s.result.Written || changed, size
+	s.result.Written, s.result.Rules, s.result.Counted = s.result.Written || changed, size, true
 	s.pendingRemovals = s.debt.Removed
 	if changed {
 		s.fingerprint = ""
