@@ -308,6 +308,12 @@ var (
 	label            = regexp.MustCompile(`([a-z_]+)="([^"]*)"`)
 )
 
+// ofPortBlocks are the metrics that a node has only if its pods have ports of their own.
+var ofPortBlocks = map[string]bool{
+	"egress_snat_port_blocks": true, "egress_snat_port_block_usage_ratio": true, "egress_snat_port_second_blocks": true,
+	"egress_snat_port_sharing_pods": true, "egress_snat_port_records_failed_total": true,
+}
+
 // documentedMetrics fails unless the metrics of egress SNAT have the labels that images/node/README.md says, and no
 // metric has the name of a Service or pod, or a pod's address.
 func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host) {
@@ -316,13 +322,13 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	w.must(err)
 	documented := map[string][]string{}
 	for _, match := range documentedMetric.FindAllStringSubmatch(string(readme), -1) {
-		documented[match[1]] = strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' || r == ' ' })
+		documented[match[1]] = slices.Sorted(slices.Values(strings.FieldsFunc(match[2], func(r rune) bool { return r == ',' || r == ' ' })))
 	}
 	for name := range documented {
 		if strings.HasPrefix(name, "egress_snat_pool_") && !strings.HasSuffix(name, "_seconds") {
 			delete(documented, name) // the node is in no pool
 		}
-		if strings.HasPrefix(name, "egress_snat_journal_") {
+		if strings.HasPrefix(name, "egress_snat_journal_") || ofPortBlocks[name] {
 			delete(documented, name) // its pods have no ports of their own
 		}
 	}
@@ -332,7 +338,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 	got, err := w.get(m.Host, at, "/metrics")
 	w.must(err)
 	values := map[string][]string{"ip_family": {"IPv4", "IPv6"}, "egress_ip": w.ips(10), "reason": {"unsnatted", "stale", "flipped", "nostate", "foreign", "forged", "unavailable", "path", "leases_unread", "lease_unwritten", "key_missing", "keys", "announcements", "load_balancer", "marks", "pool", "port_blocks", "spoofed", "unwritten", "claimed_twice", "redirected", "unlisted", "unanswered", "unlabelled", "misplaced"}, "result": {"success", "error", "sent", "failed", "accepted", "outdated", "foreign", "unauthenticated", "unreadable"},
-		"state": {"local", "remote", "lost", "unclaimed"}, "direction": {"sent", "received"},
+		"state": {"local", "remote", "lost", "unclaimed"}, "direction": {"sent", "received", "left", "own", "answers"},
 		"kind": {"Leases", "Services", "headless Services", "EndpointSlices", "EndpointSlices of headless Services", "EndpointSlices for other proxies", "ServiceCIDRs", "Nodes", "objects of MetalLB", "Network.config.openshift.io/cluster"}}
 	for _, reason := range plan.Reasons {
 		values["reason"] = append(values["reason"], string(reason))
@@ -350,6 +356,7 @@ func (w *world) documentedMetrics(m *member, at netip.AddrPort, pods []*lab.Host
 				w.Errorf("the label %s of %s is %q, want one of %q", pair[1], match[1], pair[2], values[pair[1]])
 			}
 		}
+		slices.Sort(labels)
 		if diff := cmp.Diff(documented[match[1]], labels); diff != "" && len(documented[match[1]])+len(labels) > 0 {
 			w.Errorf("labels of %s (-want +got):\n%s", match[1], diff)
 		}
