@@ -74,9 +74,12 @@ func (w *Writer) Elements() int { return w.table.Held().Sets.Elements() }
 // The table is written even if what carries packets to other nodes cannot be made: then the guard drops these
 // packets.
 func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.Binding) (changed bool, err error) {
+	if err := w.readRecord(ctx); err != nil { // a table without it would erase it
+		return false, err
+	}
 	w.pods = d.ClusterCIDRs
 	w.content = w.contentOf(d, leaving)
-	changes, settingsErr := w.prepareSettings(ctx)
+	changes, settingsErr := w.prepareSettings()
 	w.markFresh(w.heldBefore(), time.Now())
 	guarded, err := w.guard(ctx, d, leaving)
 	if err != nil {
@@ -124,18 +127,24 @@ func (w *Writer) guard(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	return w.table.Write(ctx, w.layout.stateOf(content, w.numbers, at))
 }
 
-// prepareSettings returns the settings that have to be changed, and has the table record them.
-func (w *Writer) prepareSettings(ctx context.Context) (changes []setting, err error) {
-	if w.before == nil {
-		held, _, err := w.table.Read(ctx)
-		if err != nil {
-			return nil, err
-		}
-		w.before = recordOf(held)
-		if w.config.Fast == nil { // an earlier process may have had one
-			w.before.putBackFast(ctx)
-		}
+// readRecord reads once, before the table is first written, which settings the one in the kernel has on record.
+func (w *Writer) readRecord(ctx context.Context) error {
+	if w.before != nil {
+		return nil
 	}
+	held, _, err := w.table.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("read which settings the nftables table %s has on record: %w", Table, err)
+	}
+	w.before = recordOf(held)
+	if w.config.Fast == nil { // an earlier process may have had one
+		w.before.putBackFast(ctx)
+	}
+	return nil
+}
+
+// prepareSettings returns the settings that have to be changed, and has the table record them.
+func (w *Writer) prepareSettings() (changes []setting, err error) {
 	w.content.before = w.before
 	if changes, err = w.config.settings(w.pods); err != nil {
 		return nil, err
