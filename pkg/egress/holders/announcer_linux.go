@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -31,8 +30,8 @@ const (
 	openAgain = time.Second
 	// ownerAgain is when it is looked again who has it.
 	ownerAgain = 10 * time.Second
-	// receiveBuffer has room for what thousands of nodes ask at the same time, sendBuffer for what waits for nodes that are switched off.
-	receiveBuffer, sendBuffer = 4 << 20, 32 << 20
+	// receiveBuffer has room for what thousands of nodes ask at the same time.
+	receiveBuffer = 4 << 20
 )
 
 // The results of datagrams that this node sends, beside the verdicts on those that it receives.
@@ -336,15 +335,8 @@ func (a *Announcer) tellFailing() {
 // open opens the port, and tells whether it could.
 func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	a.close()
-	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
-		// With less room more is lost, and asked for again.
-		return raw.Control(func(fd uintptr) {
-			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer)
-			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, sendBuffer)
-		})
-	}}
 	address := netip.AddrPortFrom(self, a.port)
-	conn, err := config.ListenPacket(ctx, "udp", address.String())
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(address))
 	if err != nil {
 		if errors.Is(err, unix.EADDRINUSE) {
 			err = fmt.Errorf("%w: the port is in use by %s; end that program, or choose another port with egress-snat-announce-port on all nodes", err, a.portOwner(address))
@@ -361,7 +353,8 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	if a.trouble.Turns(nil) {
 		klog.FromContext(ctx).Info("Egress IPs are announced to the other nodes directly again", "address", address)
 	}
-	a.socket, a.opened, a.closed, a.owner = conn.(*net.UDPConn), self, nil, ""
+	MakeRoom(conn, receiveBuffer)
+	a.socket, a.opened, a.closed, a.owner = conn, self, nil, ""
 	a.tellFailing()
 	go a.read(ctx, a.socket)
 	return true

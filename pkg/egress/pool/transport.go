@@ -25,9 +25,8 @@ const (
 )
 
 const (
-	// receiveBuffer is how much the kernel is asked to keep of what has come, sendBuffer of what is to be sent. It keeps up to 208 KiB for
-	// seconds for each node that is switched off: no other datagram may wait for these.
-	receiveBuffer, sendBuffer = 2 << 20, 32 << 20
+	// receiveBuffer is how much the kernel is asked to keep of what has come.
+	receiveBuffer = 2 << 20
 	// mostWaiting is how many streams of an address may be there whose first chunk is not open: of more, the oldest ends.
 	mostWaiting = 64
 	// mostStreams is how many messages of a node may be on their way at a time.
@@ -109,7 +108,7 @@ func listen(logger klog.Logger, keys func() holders.Keys, g *guard, events trans
 		_ = tcp.Close()
 		return nil, &listenError{"udp", at, err}
 	}
-	makeRoom(udp)
+	holders.MakeRoom(udp, receiveBuffer)
 	t := &transport{
 		self: self, logger: logger, keys: keys, nodeAt: g.nodeAt, guard: g, events: events, udp: udp, tcp: tcp,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn), closing: make(chan struct{}),
