@@ -48,7 +48,7 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 			return cluster.Kubeconfig{User: rightful(m).User}
 		}, []string{`User "USER" cannot list resource "nodes"`, "bind the ClusterRole of images/node/rbac.yaml"}, ""},
 		{"no right to EndpointSlices", withoutRight("endpointslices"), []string{`User "USER" cannot list resource "endpointslices"`}, "EndpointSlices, EndpointSlices for other proxies, EndpointSlices of headless Services"},
-		{"no right to Services", withoutRight("services"), []string{`User "USER" cannot list resource "services"`}, "Services, headless Services"},
+		{"no right to Services", withoutRight("services"), []string{`User "USER" cannot list resource "services"`}, "Services, headless Services, objects of MetalLB"}, // which belong to Services
 	}
 	w := newWatchedWorld(t, settings{nodes: 1 + len(badly)})
 	var managers []*manager

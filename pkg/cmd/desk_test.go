@@ -300,6 +300,9 @@ func TestDesk_SaysWhatTheUsersRightsLeaveOut(t *testing.T) {
 		"leases": {[]string{leasesPath}, "list --config=" + config, deskListUnknown, []string{
 			"no right to list leases.coordination.k8s.io in the namespace origin-node: it is not known which nodes have which egress IPs",
 		}},
+		"no addresses": {[]string{leasesPath}, "addresses --config=" + config, "", []string{
+			"no right to list leases.coordination.k8s.io in the namespace origin-node: it is not known which nodes have which egress IPs",
+		}},
 		"endpoints": {[]string{slicesPath, ownSlices}, "refused -A", deskRefused, []string{"no right to list endpointslices.discovery.k8s.io in the namespace shop: no pods are known"}},
 	} {
 		api := smallCluster()
@@ -317,6 +320,9 @@ func TestDesk_SaysWhatTheUsersRightsLeaveOut(t *testing.T) {
 			if !strings.Contains(stderr, "left out: "+says) {
 				t.Errorf("%s: says %q, want %q", name, stderr, says)
 			}
+		}
+		if !strings.HasPrefix(test.stdout, "N") && strings.Contains(stderr, "\nno ") {
+			t.Errorf("%s: says that there are none, which it cannot know: %q", name, stderr)
 		}
 		if lines := strings.Count(stderr, "left out: "); lines != len(test.says) {
 			t.Errorf("%s: %d things are left out, want %d:\n%s", name, lines, len(test.says), stderr)

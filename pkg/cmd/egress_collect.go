@@ -26,7 +26,8 @@ import (
 
 const egressCollectLong = `Writes one tar.gz for a bug report, with mode 0600: what the other egress commands show, the plan, rules,
 routes and links of the kernel, the nodes' Leases, metrics and counters of the conntrack table, the configuration, the
-log of the last hour, and versions. It changes nothing, and asks each program for at most 20 seconds.
+log of the last hour, and versions. It asks each program for at most 20 seconds. It changes nothing, but what it
+finds wrong with the rules the node repairs, once they have been read.
 
 Secrets are removed: keys, tokens, passwords, the users of a kubeconfig, the lines of egress-snat-key-file,
 and the values of environment variables that are not known to be harmless. The archive does contain names and
@@ -117,7 +118,7 @@ func (o *collectOptions) parts(keepSocket bool) []bugreport.Part {
 			bugreport.Programs("programs.txt", []string{"uname", "-a"}, []string{"iptables", "--version"}, []string{"nft", "--version"}, []string{"ip", "-Version"}),
 			bugreport.File("os-release.txt", "/etc/os-release"),
 		},
-		o.status(), kernelParts(),
+		kernelParts(), o.status(), // which has the node repair what it finds in the kernel
 		[]bugreport.Part{
 			{Name: "leases.json", Make: o.leases},
 			{Name: "metrics.txt", Make: o.metrics},

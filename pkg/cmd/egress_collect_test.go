@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -124,6 +125,20 @@ func TestCollect_HasNoSecrets(t *testing.T) {
 	for _, name := range []string{"leases.json", "metrics.txt", "usage.txt"} {
 		if !strings.Contains(files["errors.txt"], "\n"+name+": ") && !strings.HasPrefix(files["errors.txt"], name+": ") || !strings.Contains(stderr, "not collected, or not all of it: "+name+": ") {
 			t.Errorf("the failure of %s is not told; errors.txt:\n%s\nstandard error:\n%s", name, files["errors.txt"], stderr)
+		}
+	}
+}
+
+// TestCollect_KernelBeforeItIsRepaired: 'verify' has the node repair what it finds, so the kernel is read before.
+func TestCollect_KernelBeforeItIsRepaired(t *testing.T) {
+	var names []string
+	for _, part := range (&collectOptions{egressOptions: &egressOptions{}}).parts(false) {
+		names = append(names, part.Name)
+	}
+	verified := slices.Index(names, "verify.txt")
+	for _, name := range []string{"iptables.txt", "nftables.txt", "routes.txt"} {
+		if i := slices.Index(names, name); i < 0 || i > verified {
+			t.Errorf("%s comes after verify.txt: %q", name, names)
 		}
 	}
 }

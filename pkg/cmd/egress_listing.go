@@ -118,7 +118,11 @@ func (p *listingPrinter[T]) show(s status.Snapshot) error {
 		}
 	}
 	if first && len(rows) == 0 {
-		if _, err := fmt.Fprintln(p.errOut, p.empty(now, p.where(elsewhere))); err != nil || !p.options.watch {
+		text := p.empty(now, p.where(elsewhere))
+		if len(now.LeftOut) > 0 {
+			text = "as far as could be read, " + text
+		}
+		if _, err := fmt.Fprintln(p.errOut, text); err != nil || !p.options.watch {
 			return err
 		}
 	}

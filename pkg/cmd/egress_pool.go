@@ -111,6 +111,9 @@ func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Dura
 		}
 		select {
 		case <-ctx.Done():
+			if c.Context().Err() != nil {
+				return fmt.Errorf("interrupted: this node still has %s, and goes on giving them away; 'openshift egress undrain' ends that", joinAddresses(own.Held))
+			}
 			return fmt.Errorf("after %s this node still has %s, since no other node of the pool can hold them; 'openshift egress pool' shows the others", timeout, joinAddresses(own.Held))
 		case <-time.After(drainPoll):
 		}

@@ -68,7 +68,16 @@ func (o *tunnelOptions) get(ctx context.Context, path string, target any) error 
 }
 
 // tunnelProblems are what an operator should know, for people.
-func tunnelProblems(s tunnel.Snapshot) (problems []string) {
+// tunnelProblems are why the kernel may not have what a snapshot says, and what is wrong with Nodes.
+func tunnelProblems(s tunnel.Snapshot) []string {
+	problems := notInForce(s)
+	for _, p := range s.Problems {
+		problems = append(problems, p.String())
+	}
+	return problems
+}
+
+func notInForce(s tunnel.Snapshot) (problems []string) {
 	if len(s.Missing) > 0 {
 		problems = append(problems, "the node has no plan yet, it waits for "+strings.Join(s.Missing, ", "))
 	}
@@ -76,9 +85,6 @@ func tunnelProblems(s tunnel.Snapshot) (problems []string) {
 		if f.Error != "" {
 			problems = append(problems, fmt.Sprintf("%s: the last sync failed: %s", f.Family, f.Error))
 		}
-	}
-	for _, p := range s.Problems {
-		problems = append(problems, p.String())
 	}
 	return problems
 }
@@ -133,6 +139,9 @@ func joinPorts(ports []uint16) string {
 func (o *tunnelOptions) explain(c *cobra.Command, argument string) error {
 	s, err := o.snapshot(c.Context())
 	if err != nil {
+		return err
+	}
+	if err := warn(c.ErrOrStderr(), notInForce(s)); err != nil {
 		return err
 	}
 	node, addrs, port, err := findNode(s, argument)

@@ -16,7 +16,7 @@ import (
 )
 
 // tunnelNode serves the status of a node on a socket, whose path it returns. Egress SNAT is off.
-func tunnelNode(t *testing.T, differences map[string][]string) string {
+func tunnelNode(t *testing.T, differences map[string][]string, change ...func(*tunnel.Snapshot)) string {
 	t.Helper()
 	node := func(name, addr string, way plan.Way, why string) tunnel.NodeStatus {
 		return tunnel.NodeStatus{Node: plan.Node{Name: name, Addresses: []netip.Addr{netip.MustParseAddr(addr)}}, Way: way, Why: why}
@@ -28,6 +28,9 @@ func tunnelNode(t *testing.T, differences map[string][]string) string {
 			Nodes: []netip.Addr{netip.MustParseAddr("192.0.2.50")}, Secure: kernel.Target{To: netip.MustParseAddrPort("192.0.2.1:10263"), Ports: []uint16{9443, 10250}},
 		}}},
 		Problems: []plan.Problem{{Reason: plan.InvalidPort, ConfigMap: "kube-system/ports", Message: "invalid\nport"}},
+	}
+	for _, f := range change {
+		f(&s)
 	}
 	path := filepath.Join(t.TempDir(), "node.sock")
 	l, err := status.Listen(path)
@@ -86,6 +89,19 @@ func TestTunnel_Commands(t *testing.T) {
 			if err != nil || !strings.Contains(out, want) {
 				t.Errorf("%q: no %q in, or %v:\n%s", test.args, want, err, out)
 			}
+		}
+	}
+}
+
+// TestTunnel_ExplainOfRulesThatAreNotThere: what is explained is the plan, which the kernel may not have.
+func TestTunnel_ExplainOfRulesThatAreNotThere(t *testing.T) {
+	for want, change := range map[string]func(*tunnel.Snapshot){
+		"warning: IPv4: the last sync failed: locked\n":           func(s *tunnel.Snapshot) { s.Families[0].Error = "locked" },
+		"warning: the node has no plan yet, it waits for Nodes\n": func(s *tunnel.Snapshot) { s.Missing = []string{"Nodes"} },
+	} {
+		out, err := runTunnel(t, "explain", "edge", "--socket="+tunnelNode(t, nil, change))
+		if err != nil || !strings.Contains(out, want) || strings.Contains(out, "InvalidPort") {
+			t.Errorf("%v, want %q:\n%s", err, want, out)
 		}
 	}
 }

@@ -35,7 +35,9 @@ func published(own *pflag.FlagSet, clusterCIDRs []netip.Prefix) string {
 		}
 		given[f.Name] = []string{f.Value.String()}
 		if list, ok := f.Value.(pflag.SliceValue); ok {
-			given[f.Name] = list.GetSlice()
+			if given[f.Name] = list.GetSlice(); len(given[f.Name]) == 0 {
+				given[f.Name] = []string{""} // set to nothing, which differs from not set
+			}
 		}
 	})
 	text, err := json.Marshal(given)

@@ -21,7 +21,7 @@ func planOf(c egress.Config) []any {
 	if len(c.Pool.Networks) > 0 {
 		selector = c.Pool.Nodes.String()
 	}
-	return []any{c.ClusterCIDRs, c.Exclusions, c.ExcludeNodes, c.AllowNodeIPs, c.AllowedCIDRs, c.NamespaceCIDRs, c.AllProtocols, c.LoadBalancerIPs,
+	return []any{c.ClusterCIDRs, c.Exclusions, c.ExcludeNodes, c.AllowNodeIPs, c.AllowedCIDRs, c.AllowedCIDRs == nil, c.NamespaceCIDRs, c.AllProtocols, c.LoadBalancerIPs,
 		c.Steering.Mode, c.Ways.Kernel.Transport, c.Pool.Networks, selector}
 }
 
@@ -38,6 +38,8 @@ func TestPublished_IsWhatPlansDependOn(t *testing.T) {
   egress-snat-allow-node-ips: ["true"]
   egress-snat-load-balancer-ips: ["true"]
   egress-snat-steering: [off]`,
+		`egress-snat-exclude-cidrs: [""]
+  egress-snat-allowed-cidrs: [""]`,
 		`egress_snat_allowed_cidrs: ["203.0.113.0/24,2001:db8::/32"]
   egress-snat-namespace-cidrs: ["shop=203.0.113.0/28", "*=203.0.113.128/25"]
   egress-snat-steering: [required]

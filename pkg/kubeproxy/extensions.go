@@ -3,6 +3,7 @@ package kubeproxy
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -144,8 +146,12 @@ func (x extensions) wait() {
 	}
 }
 
-// tell answers 'openshift egress' and 'openshift tunnel' until ctx ends. Its errors are only logged: no rule depends on it.
-func (p *Proxy) tell(ctx context.Context, x extensions) {
+// listenAgain is when the socket is tried again that could not be made.
+const listenAgain = 5 * time.Second
+
+// tell answers 'openshift egress' and 'openshift tunnel' until ctx ends. Its errors are only logged: no rule depends on it. Where the
+// socket could not be made it tries again after a rest.
+func (p *Proxy) tell(ctx context.Context, x extensions, rest time.Duration) {
 	if p.flags.socket == "" || len(x.all()) == 0 {
 		return
 	}
@@ -158,7 +164,19 @@ func (p *Proxy) tell(ctx context.Context, x extensions) {
 	if x.ports != nil {
 		others = append(others, status.Resource{Path: tunnel.SnapshotPath, Get: x.ports.Snapshot}, status.Resource{Path: tunnel.VerifyPath, Get: x.ports.Verify})
 	}
-	if err := status.Serve(ctx, p.flags.socket, source, others...); err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "'openshift egress' and 'openshift tunnel' do not work on this node: its socket failed", "socket", p.flags.socket)
+	var failed failure.Streak
+	for {
+		err := status.Serve(ctx, p.flags.socket, source, others...)
+		if ctx.Err() != nil {
+			return
+		}
+		if failed.Changes(err) {
+			klog.FromContext(ctx).Error(err, "'openshift egress' and 'openshift tunnel' do not work on this node because its socket failed; will retry, the same failure is not logged again", "socket", p.flags.socket)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(rest):
+		}
 	}
 }

@@ -109,7 +109,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 		p.withdraw(ctx, clients.Kube)
 	}
 	var told sync.WaitGroup
-	told.Go(func() { p.tell(ctx, extensions) })
+	told.Go(func() { p.tell(ctx, extensions, listenAgain) })
 	go func() {
 		n.run(ctx) // until ctx ends
 		host.Wait()

@@ -9,7 +9,7 @@
 //	               lines)      validate)  unique)   versions)   list, watch)
 //	    fsnotify and re-check ────────────────────┘   ▲              ▲
 //	                             events that clients ─┘    client-go informers
-//	                             create, patch, delete
+//	                             create (only logged)
 //
 // The vendored kube-proxy accepts only a kubeconfig, so it gets one. Its informers
 // and handlers then work exactly as with a real API server.
@@ -49,10 +49,8 @@
 //
 // # Events
 //
-// Events are the only objects that clients write. Those of events.k8s.io are
-// validated as by the API server and logged at level 2. The last thousand of them
-// are kept in memory, for an hour and until the process ends. Those of core are
-// only logged.
+// Events are the only objects that clients write. They are logged at level 2, and
+// none is kept: a patch finds nothing, so a recorder writes the whole Event again.
 //
 // # Limits
 //

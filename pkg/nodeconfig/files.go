@@ -9,12 +9,13 @@ import (
 )
 
 // Files returns the sorted absolute names of the files to watch: the config
-// itself, masterKubeConfig, and the files that the proxy arguments config and
-// kubeconfig name. They need not exist.
+// itself, masterKubeConfig, and the files that the proxy arguments config,
+// kubeconfig and egress-snat-key-file name. They need not exist.
 func (c *Config) Files() []string {
 	names := []string{c.absolute, c.NodeConfig.MasterKubeConfig}
 	names = append(names, c.NodeConfig.ProxyArguments["config"]...)
 	names = append(names, c.NodeConfig.ProxyArguments["kubeconfig"]...)
+	names = append(names, c.NodeConfig.ProxyArguments["egress-snat-key-file"]...)
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
 	for i, name := range names {
 		names[i] = filepath.Clean(name)

@@ -8,6 +8,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
@@ -67,7 +68,8 @@ func (b *PortBlocks) add(lease *coordinationv1.Lease) {
 		return
 	}
 	b.Nodes++
-	if !isFresh(lease, b.Time) {
+	// A node without egress IPs writes its Lease only when it says something else.
+	if said, _ := holders.Announcing(lease); len(said.Addresses) > 0 && !isFresh(lease, b.Time) {
 		b.Doubts = append(b.Doubts, fmt.Sprintf("%s was renewed last at %s: its pods' ports may have changed since", field, renewed(lease).UTC().Format(time.RFC3339)))
 	}
 	for _, a := range assignments {

@@ -65,7 +65,7 @@ func (x *exchange) judge(now time.Time) error {
 	if len(refused) > 0 && len(refused) >= accepted {
 		example := slices.Min(refused)
 		x.refused = fmt.Errorf("for a minute, %d other nodes (for example %s at %s) have sent nothing that is signed with a key of this node, and %d have: "+
-			"either these nodes run an older version, or the keys differ: give all nodes the same egress-snat-key-file, or remove it from all so that they share the keys of the Secret, and restart nodes whose file has changed",
+			"either these nodes run an older version, or the keys differ: give all nodes the same egress-snat-key-file, or remove it from all so that they share the keys of the Secret",
 			len(refused), example, x.peers[example].address, accepted)
 	}
 	return x.refused

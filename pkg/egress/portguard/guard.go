@@ -148,6 +148,7 @@ func (g *Guard) Differences(ctx context.Context) (lines []string, err error) {
 	}
 	lines = []string{}
 	if g.keeper != nil {
+		g.keeper.Look(ctx) // an interface that has gone meanwhile is no difference
 		if lines, err = g.keeper.Compare(ctx); err != nil {
 			return nil, fmt.Errorf("compare the check of pods' sources with the kernel: %w", err)
 		}

@@ -35,8 +35,8 @@ func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 		if warnings := r.parts().Attacher.Warnings(ctx); err == nil && warnings != nil {
 			differences[pluginPart] = warnings
 		}
-		if absence := r.parts().Pool.Absent(); err == nil && absence != nil {
-			differences[poolPart] = []string{status.Warning + absence.Error()}
+		if warnings := r.poolWarnings(); err == nil && warnings != nil {
+			differences[poolPart] = warnings
 		}
 		if warnings := r.announcementWarnings(); err == nil && warnings != nil {
 			differences[betweenNodes] = warnings
@@ -118,14 +118,19 @@ func (r *Reporter) compareWithKernel(ctx context.Context) (differences map[strin
 			return nil, false, err
 		}
 		differences[f.Family] = slices.Concat(differences[f.Family], r.nodeWarnings(name), earlier, preferred, former)
-		if f.Family == snapshot.Families[0].Family {
-			differences[f.Family] = append(differences[f.Family], r.parts().Pool.LabelWarnings()...)
-		}
 		for _, warning := range warnings {
 			differences[f.Family] = append(differences[f.Family], status.Warning+warning)
 		}
 	}
 	return differences, agrees, nil
+}
+
+// poolWarnings returns what a verification says of this node's part in the pool, and of the Nodes that are in it.
+func (r *Reporter) poolWarnings() (warnings []string) {
+	if absence := r.parts().Pool.Absent(); absence != nil {
+		warnings = append(warnings, status.Warning+absence.Error())
+	}
+	return append(warnings, r.parts().Pool.LabelWarnings()...)
 }
 
 // preferredWarnings returns what a verification says of egress IPs on this node that its kernel may give to any packet.

@@ -164,11 +164,13 @@ func (k *Keeper) Unplaced(ctx context.Context) (unplaced []netip.Addr) {
 	return unplaced
 }
 
-// Compare says, for an operator and in a line each, how the kernel differs from what was written.
+// Compare says, for an operator and in a line each, how the kernel differs from what was written, and then repairs it.
 func (k *Keeper) Compare(ctx context.Context) (differences []string, err error) {
 	k.do(ctx, func() {
 		if k.written {
-			differences, err = k.writer.Compare(ctx)
+			if differences, err = k.writer.Compare(ctx); len(differences) > 0 {
+				k.write(ctx, true)
+			}
 		}
 	})
 	return differences, errors.Join(err, ctx.Err())
