@@ -76,6 +76,8 @@ type staleBackend struct {
 type steeringDriver interface {
 	// fault says why packets are not carried to other nodes; nil if they are. Packets that need it are dropped.
 	fault() error
+	// unwritten says why nothing is known of that, because the only table is not as it should be; nil if it is, or if there are others.
+	unwritten() error
 	// writeSteering makes the kernel hold what steers packets, whatever it holds of it, and tells whether it had
 	// to change anything. The error is for what no other rules do in its place.
 	writeSteering(ctx context.Context, d kernel.Desired) (changed bool, err error)

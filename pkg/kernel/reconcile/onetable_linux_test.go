@@ -374,7 +374,9 @@ func TestOneTable_KernelRefuses(t *testing.T) {
 			n.Skip("tables with an owner need Linux 5.12 and nft 0.9.9")
 		}
 		p, d := n.process(), n.desired(n.self, n.binding(0))
+		n.breakWays()
 		p.want(d)
+		fault := p.Status().SteeringFault
 		owner := n.lab.Node().Command(t.Context(), "nft", "-i")
 		commands, err := owner.StdinPipe()
 		if err != nil {
@@ -396,14 +398,15 @@ func TestOneTable_KernelRefuses(t *testing.T) {
 		var again time.Time
 		n.inside(func() error {
 			result := p.Sync(t.Context(), allWanted{d}, kernel.Change{Networks: d.Networks, Steering: d.Steering}, n.self)
-			if status := p.Status(); result.Err == nil || status.Failure == nil || status.SteeringFault != nil {
-				n.Errorf("%v; failure %v, fault %v; want a failure alone", result.Err, status.Failure, status.SteeringFault)
+			if status := p.Status(); result.Err == nil || status.Failure == nil || fault == nil || status.SteeringFault != fault {
+				n.Errorf("%v; failure %v, fault %v; want a failure, and the fault that was there before, %v", result.Err, status.Failure, status.SteeringFault, fault)
 			}
 			again = result.Wake
 			return nil
 		})
 		_ = commands.Close() // nft ends then, and its table with it
 		<-ended
+		n.mendWays()
 		time.Sleep(time.Until(again))
 		p.want(d)
 		n.hasTables("afterwards", steering.Table)

@@ -235,6 +235,9 @@ func (r *Reconciler) noteSteering(ctx context.Context) (unsteered bool) {
 	if r.steering == nil || ctx.Err() != nil {
 		return false
 	}
+	if r.steering.unwritten() != nil { // a failure that says nothing of where packets are sent
+		return r.unsteered.Err() != nil
+	}
 	fault := r.steering.fault()
 	switch news := r.unsteered.Changes(fault); {
 	case news && fault != nil:

@@ -48,6 +48,7 @@ type memorySteering struct {
 }
 
 func (m *memorySteering) fault() error              { return m.failed }
+func (m *memorySteering) unwritten() error          { return nil }
 func (m *memorySteering) written() *writtenSteering { return nil }
 
 func (m *memorySteering) writeSteering(context.Context, kernel.Desired) (changed bool, err error) {

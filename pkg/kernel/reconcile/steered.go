@@ -72,13 +72,19 @@ func (d *steeredDriver) fingerprint(ctx context.Context) (path string, err error
 	return rules + "\n" + path, err
 }
 
-// untouched compares the steering as well. One that is incomplete is written again anyway.
+// untouched compares the steering as well. Of one that is incomplete the ways are written again anyway, which does not look at a table
+// that is believed to be there.
 func (d *steeredDriver) untouched(ctx context.Context) (bool, error) {
 	same, err := d.driver.untouched(ctx)
-	if err != nil || !same || d.writer == nil || d.failure != nil {
+	switch {
+	case err != nil || !same || d.writer == nil:
 		return same, err
+	case d.failure == nil:
+		return d.writer.Untouched(ctx)
+	case d.writer.Known():
+		return d.writer.TableUntouched(ctx)
 	}
-	return d.writer.Untouched(ctx)
+	return true, nil
 }
 
 // observe finds the bindings of the steering as well: those of an earlier process if this one has written nothing.
@@ -143,7 +149,6 @@ func (d *steeredDriver) write(ctx context.Context, desired kernel.Desired, remov
 // aloneInTable tells whether the table of the steering is the only one.
 func (d *steeredDriver) aloneInTable() bool { return d.oneTable && d.writer != nil }
 
-// unwritten is why the only table is not as it should be; nil if it is, or if there are others.
 func (d *steeredDriver) unwritten() error {
 	if !d.aloneInTable() || d.writer.Known() {
 		return nil
@@ -163,12 +168,7 @@ func (d *steeredDriver) writeSteering(ctx context.Context, desired kernel.Desire
 	return changed, d.unwritten()
 }
 
-func (d *steeredDriver) fault() error {
-	if d.unwritten() != nil {
-		return nil
-	}
-	return d.failure
-}
+func (d *steeredDriver) fault() error { return d.failure }
 
 func (d *steeredDriver) written() *writtenSteering {
 	if d.writer == nil {
@@ -235,7 +235,7 @@ func (d *steeredDriver) judged(ctx context.Context) error {
 		return nil
 	}
 	_, err := d.writer.Update(ctx, kernel.Change{Networks: d.networks, Steering: d.ways}, nil)
-	if err == nil {
+	if d.writer.Known() { // the table has it; what may be missing is a way
 		d.leaving = nil
 	}
 	d.failed(err)

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
@@ -67,7 +68,7 @@ func (c Config) interfaceSettings(networks []netip.Prefix) (wanted []sysctl, err
 	}
 	if c.Transport == Direct {
 		s := pathState{config: c}
-		if err := s.readUplink(); err != nil {
+		if err := changes.Outlast(s.readUplink); err != nil {
 			return nil, err
 		}
 		if name := s.uplink.name; name != "" {
@@ -95,32 +96,38 @@ func podInterfaces(networks []netip.Prefix) (names map[string]bool, err error) {
 	}
 	names, seen := map[string]bool{}, map[int]bool{}
 	for _, r := range routes {
-		if !leadsToPods(r, networks) || seen[r.LinkIndex] {
-			continue
+		for _, index := range linksToPods(r, networks) {
+			if seen[index] {
+				continue
+			}
+			seen[index] = true
+			link, err := netlink.LinkByIndex(index)
+			if err != nil {
+				return nil, fmt.Errorf("look at interface %d, by which %s is routed: %w", index, r.Dst, err)
+			}
+			names[link.Attrs().Name] = true
 		}
-		seen[r.LinkIndex] = true
-		link, err := netlink.LinkByIndex(r.LinkIndex)
-		if err != nil {
-			return nil, fmt.Errorf("look at interface %d, by which %s is routed: %w", r.LinkIndex, r.Dst, err)
-		}
-		names[link.Attrs().Name] = true
 	}
 	return names, nil
 }
 
-// leadsToPods tells whether pods of other nodes may be behind a route.
-func leadsToPods(r netlink.Route, networks []netip.Prefix) bool {
+// linksToPods returns the indexes of the interfaces of a route behind which pods of other nodes may be. It may have several next hops, and
+// those of IPv4 may be IPv6 addresses.
+func linksToPods(r netlink.Route, networks []netip.Prefix) (indexes []int) {
+	hops := r.MultiPath
+	if len(hops) == 0 {
+		hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via}}
+	}
 	bits, _ := r.Dst.Mask.Size()
 	dst := netip.PrefixFrom(addrFromIP(r.Dst.IP), bits)
-	if bits == 0 || r.LinkIndex == 0 {
-		return false
-	}
-	for _, network := range networks {
-		if network.Overlaps(dst) && (r.Gw != nil || bits <= network.Bits()) {
-			return true
+	for _, hop := range hops {
+		beyond := hop.Gw != nil || hop.Via != nil
+		leads := func(network netip.Prefix) bool { return network.Overlaps(dst) && (beyond || bits <= network.Bits()) }
+		if bits > 0 && hop.LinkIndex != 0 && slices.ContainsFunc(networks, leads) {
+			indexes = append(indexes, hop.LinkIndex)
 		}
 	}
-	return false
+	return indexes
 }
 
 // changeSettings changes settings. What they were must be on record.

@@ -136,3 +136,19 @@ func (n *node) print() (fingerprint string) {
 	})
 	return fingerprint
 }
+
+// TestSettings_EachNextHop: the pods of other nodes may be behind several interfaces, and behind a router that has an IPv6 address alone.
+func TestSettings_EachNextHop(t *testing.T) {
+	for _, hops := range []string{
+		"nexthop via 192.0.2.77 dev eth0 nexthop via 192.0.2.78 dev eth0",
+		"via inet6 fe80::77 dev eth0",
+	} {
+		onStrictNode(t, func(n *node, d kernel.Desired, changed map[string]string) {
+			n.setting("net.ipv6.conf.eth0.disable_ipv6", "0") // as a next hop
+			n.c.run(n.host, "ip route del %s", n.c.nodes[1].host.PodCIDRs()[0])
+			n.c.run(n.host, "ip route add %s %s", n.c.nodes[1].host.PodCIDRs()[0], hops)
+			n.write(d)
+			n.has("while pods are "+hops, changed)
+		})
+	}
+}

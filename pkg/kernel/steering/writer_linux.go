@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
@@ -231,17 +232,18 @@ func (b *belief) forgetAfter(err error) error {
 func (w *Writer) removeAllBut(ctx context.Context, assigned numbers) (removed bool, err error) {
 	before := w.numbers
 	w.numbers = assigned
+	var errs []error
 	for node, number := range before {
 		if _, stays := assigned[node]; stays {
 			continue
 		}
+		removed = true
 		if err := w.ways.remove(ctx, number); err != nil {
 			w.numbers[node] = number
-			return true, err
+			errs = append(errs, err)
 		}
-		removed = true
 	}
-	return removed, nil
+	return removed, errors.Join(errs...)
 }
 
 // knownNumbers are those that an earlier process has given.
@@ -261,7 +263,7 @@ func (w *Writer) knownNumbers(ctx context.Context, nodes []netip.Addr) (numbers,
 func (w *Writer) readLinks() (links, error) {
 	if w.config.Transport == Direct {
 		s := pathState{config: w.config}
-		err := s.readUplink()
+		err := changes.Outlast(s.readUplink)
 		return links{uplink: s.uplink.name}, err
 	}
 	device, err := net.InterfaceByName(Device)
@@ -306,6 +308,9 @@ func (w *Writer) Untouched(ctx context.Context) (bool, error) {
 	differences, err := w.differencesOfWays(ctx)
 	return len(differences) == 0, err
 }
+
+// TableUntouched is Untouched of the table alone.
+func (w *Writer) TableUntouched(ctx context.Context) (bool, error) { return w.table.Untouched(ctx) }
 
 // differencesOfWays says how what carries marked packets differs from what was written last. If the last Fingerprint has
 // read it, it is not read again: what changes meanwhile shows in the next one.

@@ -54,6 +54,8 @@ type recorded struct {
 	n       *node
 	made    map[int]netip.Addr
 	glances int
+	// failing is how many removals fail.
+	failing int
 }
 
 func (r *recorded) ensure(_ context.Context, holders map[int]netip.Addr) (changed bool, err error) {
@@ -67,6 +69,10 @@ func (r *recorded) ensure(_ context.Context, holders map[int]netip.Addr) (change
 }
 
 func (r *recorded) remove(_ context.Context, number int) error {
+	if r.failing > 0 {
+		r.failing--
+		return errors.New("the kernel is busy")
+	}
 	if _, there := r.made[number]; !there {
 		return fmt.Errorf("number %d is removed twice", number)
 	}
@@ -406,6 +412,36 @@ func TestWriter_TooManyHolders(t *testing.T) {
 			_, err := n.Write(t.Context(), d, nil)
 			return err
 		})
+	})
+}
+
+// TestWriter_RemovesInTheEnd: a way that could not be removed makes nobody forget the others.
+func TestWriter_RemovesInTheEnd(t *testing.T) {
+	onNode(t, func(n *node) {
+		c := n.c
+		d := c.desired()
+		d.Steering.Ways = map[netip.Addr]kernel.Way{}
+		for i := range 4 {
+			egressIP := c.of(fmt.Sprintf("203.0.113.%d", i), fmt.Sprintf("2001:db8:113::%x", i))
+			node := c.of(fmt.Sprintf("192.0.2.%d", 10+i), fmt.Sprintf("2001:db8:0:2::%x", 10+i))
+			d.Bindings = append(d.Bindings, kernel.Binding{Pod: c.of(fmt.Sprintf("10.128.0.%d", i), fmt.Sprintf("fd00:10:128::%x", i)), Protocol: kernel.TCP, EgressIP: egressIP})
+			d.Steering.Nodes = append(d.Steering.Nodes, node)
+			d.Steering.Ways[egressIP] = kernel.Way{Kind: kernel.ToNode, Node: node}
+		}
+		n.write(d)
+		ways := n.Writer.ways.(*recorded)
+		ways.failing = 2
+		d.Bindings = d.Bindings[:1]
+		n.inside(func() error {
+			if _, err := n.Write(t.Context(), d, nil); err == nil {
+				t.Error("two ways could not be removed, and that is no error")
+			}
+			return nil
+		})
+		n.write(d)
+		if len(ways.made) != 1 || !n.untouched() {
+			t.Errorf("there are ways to %v, want one", ways.made)
+		}
 	})
 }
 

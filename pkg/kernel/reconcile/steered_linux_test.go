@@ -1,0 +1,101 @@
+package reconcile
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
+)
+
+// foreignRule takes bits of the mark by which packets are steered.
+var foreignRule = []string{"pref", "100", "fwmark", "0x40/0x40", "lookup", "5"}
+
+func (n *tableNode) ipRule(verb string) {
+	n.Helper()
+	version := map[kernel.Family]string{kernel.IPv4: "-4", kernel.IPv6: "-6"}[n.family]
+	if _, err := n.lab.Node().Run(n.Context(), "ip", append([]string{version, "rule", verb}, foreignRule...)...); err != nil {
+		n.Fatal(err)
+	}
+}
+
+// breakWays keeps packets from being carried to other nodes, and mendWays ends that.
+func (n *tableNode) breakWays() { n.Helper(); n.ipRule("add") }
+func (n *tableNode) mendWays()  { n.Helper(); n.ipRule("del") }
+
+// TestSteered_TableGoneDuringAFault: a retry of the ways does not look at the table, so a look has to see that it has gone.
+func TestSteered_TableGoneDuringAFault(t *testing.T) {
+	onTableNodes(t, func(n *tableNode) {
+		n.breakWays()
+		config := n.config()
+		config.Backend = IPTables
+		made, _ := newDriver(config)
+		driver := made.(*steeredDriver)
+		driver.driver = &memory{untampered: true}
+		n.inside(func() error {
+			_, _, err := driver.write(t.Context(), n.desired(n.self, n.binding(0)), nil)
+			return err
+		})
+		untouched := func(want bool) {
+			n.Helper()
+			n.inside(func() error {
+				same, err := driver.untouched(t.Context())
+				if same != want {
+					n.Errorf("untouched: %v, want %v", same, want)
+				}
+				return err
+			})
+		}
+		if driver.fault() == nil {
+			n.Error("somebody else's rule has bits of the mark, and that is no fault")
+		}
+		untouched(true)
+		n.nft("delete table %s %s", n.head, steering.Table)
+		untouched(false)
+	})
+}
+
+// TestSteered_LeavesDuringAFault: what was judged leaves the table although there are more holders than a node can send to.
+func TestSteered_LeavesDuringAFault(t *testing.T) {
+	onTableNodes(t, func(n *tableNode) {
+		at := func(ip netip.Addr, i int) netip.Addr {
+			bytes := ip.AsSlice()
+			bytes[len(bytes)-1] = byte(100 + i)
+			sibling, _ := netip.AddrFromSlice(bytes)
+			return sibling
+		}
+		desired := n.desired(n.self)
+		desired.Steering.Ways = map[netip.Addr]kernel.Way{}
+		for i := range 65 {
+			b := n.binding(0)
+			b.Pod, b.EgressIP = at(b.Pod, i), at(b.EgressIP, i)
+			desired.Bindings = append(desired.Bindings, b)
+			desired.Steering.Ways[b.EgressIP] = kernel.Way{Kind: kernel.ToNode, Node: at(n.self, i)}
+		}
+		desired.Bindings = kernel.Sorted(desired.Bindings)
+		config := n.config()
+		config.Backend = IPTables
+		made, _ := newDriver(config)
+		d := made.(*steeredDriver)
+		gone := desired.Bindings[:1]
+		n.inside(func() error {
+			if _, _, err := d.write(t.Context(), desired, nil); err != nil {
+				return err
+			}
+			if d.fault() == nil {
+				n.Error("65 holders are no fault")
+			}
+			desired.Bindings = desired.Bindings[1:]
+			if _, _, err := d.update(t.Context(), kernel.Change{Removed: gone, Networks: desired.Networks, Steering: desired.Steering}, gone); err != nil {
+				return err
+			}
+			if err := d.judged(t.Context()); err != nil {
+				return err
+			}
+			if len(d.leaving) > 0 {
+				n.Errorf("%v is still to leave", d.leaving)
+			}
+			return nil
+		})
+	})
+}
