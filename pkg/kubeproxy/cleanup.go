@@ -84,7 +84,7 @@ func cleanupEgress(ctx context.Context) error {
 		if len(withdrawn) == 0 {
 			continue
 		}
-		_, err = conntrack.Delete(ctx, family, excluding(steered), conntrack.Scope{Removed: withdrawn, Steered: steered.Bindings})
+		_, err = conntrack.Delete(ctx, family, excluding(steered), conntrack.Scope{Removed: withdrawn, Steered: steered.Bindings, Blocks: steered.Blocks})
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

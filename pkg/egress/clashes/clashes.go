@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -41,16 +40,16 @@ type Ender struct {
 	arrived wake.Signal
 
 	mu sync.Mutex
-	// came are the addresses whose looks are not over; some may have gone again. since is when the last of them came, and looked is how
-	// many looks there have been since.
-	came   map[netip.Addr]bool
+	// came are the addresses whose looks are not over, and when each came; some may have gone again. since is when the last of them came,
+	// and looked is how many looks there have been since.
+	came   map[netip.Addr]time.Time
 	since  time.Time
 	looked int
 }
 
 // New returns an Ender; Run has it work.
 func New(config Config) *Ender {
-	return &Ender{config: config, arrived: wake.New(), came: map[netip.Addr]bool{}}
+	return &Ender{config: config, arrived: wake.New(), came: map[netip.Addr]time.Time{}}
 }
 
 // Expect takes note of addresses that have come.
@@ -59,14 +58,16 @@ func (c *Ender) Expect(came map[netip.Addr]bool) {
 		return
 	}
 	c.mu.Lock()
-	maps.Copy(c.came, came)
 	c.since, c.looked = time.Now(), 0
+	for ip := range came {
+		c.came[ip] = c.since
+	}
 	c.mu.Unlock()
 	c.arrived.Send()
 }
 
 // during calls look for what has come, each time that it is due, until ctx ends.
-func (c *Ender) during(ctx context.Context, look func(context.Context, map[netip.Addr]bool)) {
+func (c *Ender) during(ctx context.Context, look func(context.Context, map[netip.Addr]time.Time)) {
 	for {
 		var due <-chan time.Time
 		if at := c.next(); !at.IsZero() {
@@ -93,7 +94,7 @@ func (c *Ender) next() time.Time {
 }
 
 // take returns what to look for now.
-func (c *Ender) take() map[netip.Addr]bool {
+func (c *Ender) take() map[netip.Addr]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	came := maps.Clone(c.came)
@@ -104,12 +105,12 @@ func (c *Ender) take() map[netip.Addr]bool {
 	return came
 }
 
-// inAll returns which of a list are in all sets.
-func inAll(list []netip.Addr, sets ...map[netip.Addr]bool) map[netip.Addr]bool {
-	result := map[netip.Addr]bool{}
+// among returns which of a list have come and are here, and when each came.
+func among(list []netip.Addr, came map[netip.Addr]time.Time, here map[netip.Addr]bool) map[netip.Addr]time.Time {
+	result := map[netip.Addr]time.Time{}
 	for _, ip := range list {
-		if !slices.ContainsFunc(sets, func(set map[netip.Addr]bool) bool { return !set[ip] }) {
-			result[ip] = true
+		if at, has := came[ip]; has && here[ip] {
+			result[ip] = at
 		}
 	}
 	return result
@@ -122,10 +123,10 @@ func (c *Ender) Run(ctx context.Context) {
 		tables[family], failed[family] = conntrack.NewTable(kernel.Family(family)), &failure.Streak{}
 		defer tables[family].Close()
 	}
-	c.during(ctx, func(ctx context.Context, came map[netip.Addr]bool) {
+	c.during(ctx, func(ctx context.Context, came map[netip.Addr]time.Time) {
 		here := c.config.Here()
 		for _, family := range cluster.Families {
-			egressIPs := inAll(c.config.EgressIPs(family), came, here)
+			egressIPs := among(c.config.EgressIPs(family), came, here)
 			if len(egressIPs) == 0 {
 				continue
 			}

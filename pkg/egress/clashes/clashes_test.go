@@ -23,7 +23,7 @@ func TestEnder_AreLookedForAfterAnArrival(t *testing.T) {
 		var mu sync.Mutex
 		var looks []look
 		began, c := time.Now(), New(Config{})
-		go c.during(ctx, func(_ context.Context, came map[netip.Addr]bool) {
+		go c.during(ctx, func(_ context.Context, came map[netip.Addr]time.Time) {
 			mu.Lock()
 			defer mu.Unlock()
 			looks = append(looks, look{time.Since(began), len(came)})
@@ -55,11 +55,34 @@ func TestEnder_AreLookedForAfterAnArrival(t *testing.T) {
 	})
 }
 
-// TestInAll_WhatHasGoneAgain is not looked for, nor what is no egress IP.
-func TestInAll_WhatHasGoneAgain(t *testing.T) {
+// TestAmong_WhatHasGoneAgain is not looked for, nor what is no egress IP.
+func TestAmong_WhatHasGoneAgain(t *testing.T) {
 	one, two, three := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("203.0.113.3")
-	got := inAll([]netip.Addr{one, two}, map[netip.Addr]bool{one: true, two: true, three: true}, map[netip.Addr]bool{one: true, three: true})
-	if diff := cmp.Diff(map[netip.Addr]bool{one: true}, got); diff != "" {
-		t.Errorf("looked for (-want +got):\n%s", diff)
+	at := time.Now()
+	got := among([]netip.Addr{one, two}, map[netip.Addr]time.Time{one: at, two: at, three: at}, map[netip.Addr]bool{one: true, three: true})
+	if len(got) != 1 || got[one] != at {
+		t.Errorf("got %v, want %s alone", got, one)
 	}
+}
+
+// TestEnder_SaysWhenEachCame: another one that comes makes none younger.
+func TestEnder_SaysWhenEachCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		first, second := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2")
+		c, ages := New(Config{}), make(chan [2]time.Duration, 20)
+		go c.during(ctx, func(_ context.Context, came map[netip.Addr]time.Time) {
+			ages <- [2]time.Duration{time.Since(came[first]), time.Since(came[second])}
+		})
+		c.Expect(map[netip.Addr]bool{first: true})
+		time.Sleep(time.Minute)
+		c.Expect(map[netip.Addr]bool{second: true})
+		for len(ages) > 0 {
+			<-ages // of the first alone
+		}
+		if got, want := <-ages, [2]time.Duration{time.Minute + 500*time.Millisecond, 500 * time.Millisecond}; got != want {
+			t.Errorf("they came %v ago, want %v", got, want)
+		}
+	})
 }

@@ -233,12 +233,15 @@ func (b *barrier) rules(picksUp bool) map[string][]nft.Rule {
 }
 
 // resetStrays has far sides get a reset for a while that send to addresses what belongs to no connection.
-func (k *handle) resetStrays(addresses map[netip.Addr]bool) error {
+func (k *handle) resetStrays(addresses []netip.Addr) error {
+	if len(addresses) == 0 {
+		return nil
+	}
 	if err := k.makeBarrier(); err != nil {
 		return err
 	}
 	var elements []nftables.SetElement
-	for ip := range addresses {
+	for _, ip := range addresses {
 		elements = append(elements, nftables.SetElement{Key: ip.AsSlice()})
 	}
 	for some := range slices.Chunk(elements, elementsAtOnce) {
@@ -260,7 +263,8 @@ const (
 	unbarred bar = iota
 	// barAnswered is of those that the far side has answered: they are in flows.
 	barAnswered
-	// barUnanswered is of the others, which cost nothing to make: they are in unanswered, and take no room from anybody else's.
+	// barUnanswered is of the others, which cost nothing to make, and of connections that are over, of which there are many: they are in
+	// unanswered, and take no room from anybody else's.
 	barUnanswered
 	// barHosts is of protocols without ports: they are in hosts.
 	barHosts
@@ -272,16 +276,25 @@ func barOf(e *doomed) bar {
 	switch protocol := e.original.protocol; {
 	case protocol == unix.IPPROTO_ICMP, protocol == unix.IPPROTO_ICMPV6: // an echo reply begins no flow
 		return unbarred
-	case e.replying.source.Port() == 0 && asItself:
+	case !hasPorts(protocol) && asItself:
 		return barHosts
-	case e.replying.source.Port() == 0: // under the node's address they may be the node's own as well
+	case !hasPorts(protocol): // under the node's address they may be the node's own as well
 		return unbarred
-	case e.replied:
+	case e.replied && !e.over():
 		return barAnswered
 	case e.connected(), asItself:
 		return barUnanswered
 	}
 	return unbarred // the answer meets nobody: it is for an address of the node, which knows of no flow
+}
+
+// hasPorts tells whether the kernel tells the ports of a protocol's flows, of which one may be 0.
+func hasPorts(protocol uint8) bool {
+	switch protocol {
+	case unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_UDPLITE, unix.IPPROTO_SCTP, unix.IPPROTO_DCCP:
+		return true
+	}
+	return false
 }
 
 // fill adds entries of one bar, as add does, until there is no more room: the error is ENFILE then. It notes which are barred.
@@ -311,7 +324,7 @@ func (b *barrier) add(kind bar, entries []*doomed) error {
 	var elements, unseen []nftables.SetElement
 	for _, e := range entries {
 		farSide := elementOf(e.replying, kind != barHosts)
-		switch begun := e.replied || e.connected(); {
+		switch begun := (e.replied || e.connected()) && !e.over(); {
 		case begun && e.original.protocol == unix.IPPROTO_TCP:
 			elements = append(elements, elementOf(e.original, true))
 		case begun:

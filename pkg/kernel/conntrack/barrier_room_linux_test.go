@@ -119,6 +119,33 @@ func TestDelete_FullBarrier(t *testing.T) {
 	})
 }
 
+// TestDelete_OverConnectionsTakeNoRoom: of those that are over, which are many, none takes the room of one that goes on.
+func TestDelete_OverConnectionsTakeNoRoom(t *testing.T) {
+	onNode(t, func(n *node) {
+		n.table.room = room{flows: 2, unanswered: 50, hosts: 1, fresh: 1}
+		entries := n.numbered(40)
+		for name, e := range entries {
+			e.state, e.Wears = 7, e.Source // TCP_CONNTRACK_TIME_WAIT
+			entries[name] = e
+		}
+		n.holds(entries)
+		n.holds(map[string]entry{"goes on": {Flow: flow(tcp, n.network.pod, netip.AddrPortFrom(addr(n.network.outside), 443).String(), n.network.pod), state: 3}})
+		err := n.host.Do(func() error {
+			done, err := n.table.Delete(n.Context(), n.bound(), Scope{All: true})
+			if done.Ended != 41 || done.Unbarred > 0 {
+				n.Errorf("%+v, want all ended and barred", done)
+			}
+			return err
+		})
+		if err != nil {
+			n.Fatal(err)
+		}
+		if sets := n.remembers(); len(sets[flowsSet]) != 2 {
+			n.Errorf("%s has %d elements, want both sides of the one that goes on", flowsSet, len(sets[flowsSet]))
+		}
+	})
+}
+
 // withoutPorts are so many wrong flows of a protocol without ports.
 func (n *node) withoutPorts(number int) map[string]entry {
 	entries := map[string]entry{}

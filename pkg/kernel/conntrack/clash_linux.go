@@ -44,17 +44,18 @@ const confirmations, mostDoubtful, mostNotes = 4, 1 << 12, 1 << 16
 // sides do not answer at first, and some are close to each other by chance, which it notices seconds later.
 //
 // Where the kernel picks nothing up (net.netfilter.nf_conntrack_tcp_loose is 0), no connection goes on, and the far sides get a reset
-// for what they send in the next seconds. The pods get theirs from their own nodes, see [Table.Delete].
+// for what they send in the seconds after the address has come: later, what belongs to no connection may be a late packet of one that goes
+// on. The pods get theirs from their own nodes, see [Table.Delete]. egressIPs says when each has come.
 //
 // Nobody else has a port of a pod's block, so connections of the blocks' pods from there are not asked, unless source NAT has chosen the
 // port.
-func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool, blocks []kernel.Block) (done Deleted, err error) {
+func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]time.Time, blocks []kernel.Block) (done Deleted, err error) {
 	owned := ownersOf(blocks)
 	err = t.with(ctx, func(k *handle) error {
 		if !picksUp() {
-			return k.resetStrays(egressIPs)
+			return k.resetStrays(cameIn(egressIPs, time.Now().Add(-strayResets)))
 		}
-		suspects, err := k.suspects(ctx, func(t *tracked) bool { return egressIPs[t.Wears] && !t.owned(owned) })
+		suspects, err := k.suspects(ctx, func(t *tracked) bool { return !egressIPs[t.Wears].IsZero() && !t.owned(owned) })
 		if err != nil || len(suspects) == 0 {
 			return err
 		}
@@ -75,6 +76,19 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]bool, b
 		return done, fmt.Errorf("end %s connections that have got the ports of others: %w", t.family, err)
 	}
 	return done, nil
+}
+
+// strayResets is how long after an address has come its far sides begin to get resets for what belongs to no connection.
+const strayResets = 6 * time.Second
+
+// cameIn returns the addresses that have come since then.
+func cameIn(addresses map[netip.Addr]time.Time, since time.Time) (recent []netip.Addr) {
+	for ip, came := range addresses {
+		if came.After(since) {
+			recent = append(recent, ip)
+		}
+	}
+	return recent
 }
 
 // reset ends those connections that still are what they were, and returns what has become of them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -201,6 +202,26 @@ func TestDelete_WrongIdentitiesOnly(t *testing.T) {
 		bindings := n.bound().Bindings
 		n.deletes(w.plan(bindings[1]), Scope{Removed: bindings[:1]}, n.namesWith("right: TCP")...)
 		n.deletes(w.plan(), Scope{Removed: bindings[1:]}, "right: ICMP", "right: UDP")
+	})
+}
+
+// TestDelete_OddDestinations: the kernel tracks flows to port 0, and to IPv4-mapped addresses of IPv6. None of them keeps others from being
+// ended.
+func TestDelete_OddDestinations(t *testing.T) {
+	onNode(t, func(n *node) {
+		w := n.network
+		at := func(ip string, port uint16) string { return netip.AddrPortFrom(addr(ip), port).String() }
+		entries := map[string]entry{
+			"TCP to port 0 as the pod":  {Flow: flow(tcp, w.pod, at(w.outside, 0), w.pod)},
+			"TCP to port 0 as the node": {Flow: flow(tcp, w.pod, at(w.outside, 0), w.node)},
+			"UDP to port 0 as the pod":  {Flow: flow(udp, w.other, at(w.outside, 0), w.other)},
+			"TCP":                       {Flow: flow(tcp, w.pod, at(w.outside, 443), w.pod)},
+		}
+		if n.family == kernel.IPv6 {
+			entries["TCP to an IPv4-mapped address"] = entry{Flow: flow(tcp, w.pod, at("::ffff:198.51.100.7", 443), w.pod)}
+		}
+		n.holds(entries)
+		n.deletes(n.bound(), Scope{All: true}, slices.Collect(maps.Keys(entries))...)
 	})
 }
 

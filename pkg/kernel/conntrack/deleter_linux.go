@@ -1,6 +1,7 @@
 package conntrack
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -23,12 +24,14 @@ type deleter struct {
 	last     int
 
 	// barred: the barrier is as it should be. full are the bars for which it has no more room. nudger is there when it is
-	// needed, and can be had. noBarrier and noNudger are why they cannot, and unreached is how many nudges were not sent.
+	// needed, and can be had. noBarrier and noNudger are why they cannot, and unreached is how many nudges were not sent, of which the first
+	// failed for unsent.
 	barred              bool
 	full                map[bar]bool
 	nudger              *nudger
 	noBarrier, noNudger error
 	unreached           int
+	unsent              error
 	// again are whose sources are to be nudged a second time.
 	again []tuple
 
@@ -193,6 +196,7 @@ func (d *deleter) nudge(e *doomed) {
 	}
 	if err != nil {
 		d.unreached++
+		d.unsent = cmp.Or(d.unsent, err)
 	}
 }
 
@@ -206,9 +210,11 @@ func (d *deleter) complain(logger klog.Logger) {
 		logger.Info("Connections were deleted, but the other side may take some of them up again under the wrong source address: too many have ended in the last 20 minutes for the nftables table that prevents it. Look for a Service or pods that change all the time",
 			"connections", d.done.Ended, "notPrevented", d.done.Unbarred, "table", barrierTable)
 	}
-	if d.noNudger != nil || d.unreached > 0 {
-		logger.Info("Connections were reset or moved, but a side that only receives may not learn of it; the node needs the capability CAP_NET_RAW",
-			"connections", d.done.Ended, "notReached", d.unreached, "reason", d.noNudger)
+	switch text := "Connections were reset or moved, but a side that only receives may not learn of it"; {
+	case d.noNudger != nil:
+		logger.Info(text+"; the node needs the capability CAP_NET_RAW", "connections", d.done.Ended, "reason", d.noNudger)
+	case d.unreached > 0:
+		logger.Info(text, "connections", d.done.Ended, "notReached", d.unreached, "reason", d.unsent)
 	}
 }
 

@@ -25,6 +25,8 @@ type entry struct {
 	halfZone bool
 	// unanswered: the far side has sent nothing.
 	unanswered bool
+	// state is that of a TCP connection; 0 is the kernel's for a new one.
+	state uint8
 }
 
 // creator creates entries in the namespace of a host. The tool conntrack can create none
@@ -67,6 +69,11 @@ func (c *creator) create(e entry) error {
 	if !e.unanswered {
 		const confirmed = 1 << 3 // IPS_CONFIRMED, as all entries of the table are
 		req.AddData(nl.NewRtAttr(attrStatus, nl.BEUint32Attr(statusReplied|confirmed)))
+	}
+	if e.state > 0 {
+		about := nl.NewRtAttr(unix.NLA_F_NESTED|nl.CTA_PROTOINFO, nil)
+		about.AddRtAttr(unix.NLA_F_NESTED|nl.CTA_PROTOINFO_TCP, nil).AddRtAttr(nl.CTA_PROTOINFO_TCP_STATE, []byte{e.state})
+		req.AddData(about)
 	}
 	req.AddData(nl.NewRtAttr(nl.CTA_MARK, nl.BEUint32Attr(e.mark)))
 	if !e.halfZone {

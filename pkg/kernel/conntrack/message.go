@@ -133,6 +133,9 @@ type ends struct {
 // (linux/netfilter/nf_conntrack_tcp.h: from TCP_CONNTRACK_SYN_RECV to TCP_CONNTRACK_LAST_ACK).
 func (e *ends) connected() bool { return e.state >= 2 && e.state <= 6 }
 
+// over tells that both ends of a TCP connection have ended it, or one has reset it (TCP_CONNTRACK_TIME_WAIT and TCP_CONNTRACK_CLOSE).
+func (e *ends) over() bool { return e.state == 7 || e.state == 8 }
+
 // decode reads the body of a message that tells an entry. It allocates nothing. What the
 // message lacks, or tells in another shape than the kernel does, is missing in the result.
 func decode(body []byte) (t tracked) {
@@ -240,7 +243,7 @@ func address(value []byte) netip.Addr {
 	case 4:
 		return netip.AddrFrom4([4]byte(value))
 	case 16:
-		return netip.AddrFrom16([16]byte(value)).Unmap()
+		return netip.AddrFrom16([16]byte(value)) // an IPv4-mapped one of IPv6 stays that: it has 16 bytes in keys, too
 	}
 	return netip.Addr{}
 }

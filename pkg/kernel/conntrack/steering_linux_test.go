@@ -370,7 +370,7 @@ func TestDelete_NothingIsPickedUp(t *testing.T) {
 				err := s.Nodes()[next].Do(func() error {
 					table := NewTable(s.family)
 					defer table.Close()
-					_, err := table.EndClashes(s.Context(), map[netip.Addr]bool{s.egressIP: true}, nil)
+					_, err := table.EndClashes(s.Context(), map[netip.Addr]time.Time{s.egressIP: time.Now()}, nil)
 					return err
 				})
 				if err != nil {

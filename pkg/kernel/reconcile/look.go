@@ -49,6 +49,9 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	switch {
 	case !known:
 		s.unplanned = slices.Concat(found.bindings(), left)
+		if found.blocks != nil {
+			s.oweFlowsOf(found.blocks())
+		}
 	default:
 		s.unplanned = left
 	}

@@ -71,6 +71,8 @@ type Reconciler struct {
 	// debt are the flows to judge when the rules are in place: all at the start, for nobody
 	// knows what happened before.
 	debt conntrack.Scope
+	// lostBlocks are ports that pods had and have not any more, although they are still bound.
+	lostBlocks []kernel.Block
 	// pendingRemovals are the bindings that the last write has put on record.
 	pendingRemovals []kernel.Binding
 	// staleErrors are why the last looks could not tell what is left in other back ends, by number.

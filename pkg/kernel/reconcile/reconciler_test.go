@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -22,6 +23,7 @@ var compareNetip = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
 // kernels, in their own packages and in hack/netns.
 type memory struct {
 	bindings, recorded []kernel.Binding
+	blocks             []kernel.Block // that packets of far sides are led to
 	// written is what this process has written last; nil if it has not, or forgot.
 	written []kernel.Binding
 	tables  string // the fingerprint
@@ -83,6 +85,7 @@ func (m *memory) observe(context.Context) (observation, error) {
 	o := observation{jumpInFront: true, missing: func(context.Context) ([]string, error) { return m.proxierLacks, nil }}
 	held := kernel.Sorted(slices.Concat(m.bindings, m.recorded))
 	o.bindings = func() []kernel.Binding { return held }
+	o.blocks = func() []kernel.Block { return m.blocks }
 	if m.written != nil && !slices.Equal(m.written, m.bindings) {
 		o.differences, o.altered = []string{"other bindings"}, true
 	}
@@ -334,6 +337,47 @@ func TestReconciler_FlowsFromBefore(t *testing.T) {
 }
 
 // TestReconciler_SinceComparesWays: rules that are in place hold other things if the packets take other ways.
+// TestReconciler_FlowsThatFarSidesBegan: the ports of a pod count as long as flows to them may go on without a binding.
+func TestReconciler_FlowsThatFarSidesBegan(t *testing.T) {
+	block := func(b kernel.Binding, port uint16) kernel.Block {
+		return kernel.Block{Pod: b.Pod, EgressIP: b.EgressIP, Ports: kernel.Ports{First: port, Last: port + 511}}
+	}
+	judged := func(n *node, when string, want ...kernel.Block) {
+		n.Helper()
+		var got []kernel.Block
+		for _, scope := range n.scopes {
+			got = append(got, scope.Blocks...)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+			n.Errorf("%s: the blocks whose flows are judged (-want +got):\n%s", when, diff)
+		}
+		n.forget()
+	}
+	t.Run("of an earlier process", func(t *testing.T) {
+		n := newNode(t, &memory{bindings: []kernel.Binding{first}, blocks: []kernel.Block{block(first, 2048)}})
+		n.ProxierSynced()
+		n.want()
+		judged(n, "the start", block(first, 2048))
+	})
+	t.Run("which go before the binding", func(t *testing.T) {
+		n := settledNode(t, first, second)
+		n.steering.Blocks = []kernel.Block{block(first, 2048), block(second, 4096)}
+		n.want(first, second)
+		judged(n, "they come")
+		n.steering.Blocks = nil
+		n.want(first, second)
+		judged(n, "they go")
+		n.want(second)
+		judged(n, "a binding goes", block(first, 2048), block(second, 4096))
+		n.want()
+		judged(n, "the other one goes", block(second, 4096))
+		n.want(first)
+		n.forget()
+		n.want()
+		judged(n, "a binding without ports goes")
+	})
+}
+
 func TestReconciler_SinceComparesWays(t *testing.T) {
 	n := settledNode(t, first)
 	here := n.last.Desired(nil)

@@ -99,6 +99,7 @@ func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
 	}
 	rules := o.bindings
 	o.bindings = func() []kernel.Binding { return slices.Concat(rules(), steered().All()) }
+	o.blocks = func() []kernel.Block { return steered().Blocks }
 	return o, nil
 }
 
@@ -217,16 +218,16 @@ func (d *steeredDriver) update(ctx context.Context, change kernel.Change, remove
 	return changed || steered, size, err
 }
 
-// without returns those of bindings that others are not.
-func without(bindings, others []kernel.Binding) []kernel.Binding {
-	if len(bindings) == 0 || len(others) == 0 {
-		return bindings
+// without returns what of a list others are not.
+func without[T comparable](list, others []T) []T {
+	if len(list) == 0 || len(others) == 0 {
+		return list
 	}
-	known := make(map[kernel.Binding]bool, len(others))
-	for _, b := range others {
-		known[b] = true
+	known := make(map[T]bool, len(others))
+	for _, one := range others {
+		known[one] = true
 	}
-	return slices.DeleteFunc(slices.Clone(bindings), func(b kernel.Binding) bool { return known[b] })
+	return slices.DeleteFunc(slices.Clone(list), func(one T) bool { return known[one] })
 }
 
 // judged removes from the steering what has left the rules.

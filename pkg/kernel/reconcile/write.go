@@ -68,14 +68,36 @@ func (s *run) owe(change kernel.Change) {
 	s.oweWays(change.Steering)
 }
 
-// oweBlocks adds the ports that pods have had, whose flows the far side may have made known here, if any of these are to be judged.
+// oweBlocks adds the ports that pods have had, whose flows the far side may have made known here, if any of these are to be judged. A pod
+// may lose its ports before its binding.
 func (s *run) oweBlocks(change kernel.Change) {
 	before := s.belief.steering
-	if len(change.Removed) > 0 || !maps.Equal(before.Ways, change.Steering.Ways) {
-		s.debt.Blocks = append(s.debt.Blocks, before.Blocks...)
-		slices.SortFunc(s.debt.Blocks, kernel.CompareBlocks)
-		s.debt.Blocks = slices.Compact(s.debt.Blocks)
+	if !slices.Equal(before.Blocks, change.Steering.Blocks) {
+		s.lostBlocks = append(s.lostBlocks, without(before.Blocks, change.Steering.Blocks)...)
 	}
+	if len(change.Removed) > 0 || !maps.Equal(before.Ways, change.Steering.Ways) {
+		s.oweFlowsOf(before.Blocks)
+		s.oweFlowsOf(s.lostBlocks)
+	}
+	if len(s.lostBlocks) == 0 {
+		return
+	}
+	type owner struct{ pod, egressIP netip.Addr }
+	stays := map[owner]bool{}
+	for b := range s.belief.since {
+		stays[owner{b.Pod, b.EgressIP}] = true
+	}
+	for _, b := range change.Removed {
+		delete(stays, owner{b.Pod, b.EgressIP})
+	}
+	s.lostBlocks = slices.DeleteFunc(s.lostBlocks, func(b kernel.Block) bool { return !stays[owner{b.Pod, b.EgressIP}] })
+}
+
+// oweFlowsOf adds the flows that the far side may have made known here because of these ports.
+func (s *run) oweFlowsOf(blocks []kernel.Block) {
+	s.debt.Blocks = append(s.debt.Blocks, blocks...)
+	slices.SortFunc(s.debt.Blocks, kernel.CompareBlocks)
+	s.debt.Blocks = slices.Compact(s.debt.Blocks)
 }
 
 // oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering,

@@ -21,6 +21,8 @@ type Standing struct {
 	// Bindings are those whose pods are guarded. Given are those that give flows an egress IP: all of them, but for those that are on
 	// their way out, and none after [Halt]. Removed are those that are on record.
 	Bindings, Given, Removed []kernel.Binding
+	// Blocks are those ports of bound pods to which first packets of far sides are led.
+	Blocks []kernel.Block
 	// Exclusions are all networks that are never SNATed.
 	Exclusions []netip.Prefix
 }
@@ -46,6 +48,9 @@ func standingOf(sets nft.Content) (s Standing) {
 	}
 	for key := range sets[removedSet] {
 		s.Removed = append(s.Removed, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: key.Other})
+	}
+	for key, pod := range sets[inwardMap] {
+		s.Blocks = append(s.Blocks, kernel.Block{Pod: pod, EgressIP: key.Pod, Ports: key.Ports})
 	}
 	s.Bindings, s.Given, s.Removed = kernel.Sorted(s.Bindings), kernel.Sorted(s.Given), kernel.Sorted(s.Removed)
 	s.Exclusions = nft.Prefixes(sets[exclusionsSet])

@@ -27,7 +27,7 @@ func Halt(ctx context.Context) error {
 // Stands returns what the table of an IP family has, whoever wrote it; nothing if there is no table. Connections of its bindings may have
 // left by another node.
 func Stands(ctx context.Context, family kernel.Family) (Standing, error) {
-	w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets})
+	w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: setsOf(Config{PortBlocks: true})})
 	defer w.Close()
 	held, fault, err := w.Look(ctx)
 	if errors.Is(err, nft.ErrNone) {
