@@ -322,6 +322,42 @@ func TestWriter_TakesOver(t *testing.T) {
 	})
 }
 
+// TestWriter_OtherFlavour: what a run with the other iptables has written goes first, for its rules name the same sets.
+func TestWriter_OtherFlavour(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		if b.backend == reconcile.NFTables {
+			b.Skip("a back end of its own")
+		}
+		other := map[lab.Backend]string{lab.NFT: "xtables-legacy-multi", lab.Legacy: "xtables-nft-multi"}[b.iptables]
+		program, err := exec.LookPath(other)
+		b.must(err)
+		folder := b.TempDir()
+		for _, name := range []string{"iptables", "ip6tables", "iptables-save", "ip6tables-save", "iptables-restore", "ip6tables-restore"} {
+			b.must(os.Symlink(program, filepath.Join(folder, name)))
+		}
+		path := os.Getenv("PATH")
+		for _, after := range []kernel.Redirects{b.redirects(60), {}} {
+			b.Setenv("PATH", path)
+			b.writer = b.newWriter()
+			before := b.redirects(50)
+			b.write(before)
+			before.Secure.To = netip.AddrPortFrom(b.self(), 10265) // other rules, with the other generation of sets
+			b.write(before)
+			b.Setenv("PATH", folder+":"+path)
+			b.writer = b.newWriter()
+			b.write(after)
+			b.agrees(after)
+			b.goes(b.Node(), 50, 10250, false)
+			b.Setenv("PATH", path)
+			if left := b.run("iptables-save") + b.run("ip6tables-save"); strings.Contains(left, "OPENSHIFT-TUNNEL") {
+				b.Errorf("the other iptables still has rules:\n%s", left)
+			}
+			b.Setenv("PATH", folder+":"+path)
+			b.write(kernel.Redirects{})
+		}
+	})
+}
+
 // TestWriter_NotJudged: a process died between a write and the judgement of connections, or could not judge them. The next
 // sync ends those that go the wrong way since, also those to a node and a port of which nobody but the record knows any more.
 func TestWriter_NotJudged(t *testing.T) {

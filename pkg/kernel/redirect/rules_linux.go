@@ -23,6 +23,8 @@ type rulesDriver struct {
 	held iptables.Ruleset
 	// tree: there are no IP sets, or iptables does not know of them. usedSets: it does.
 	tree, usedSets bool
+	// alone: the other flavour of iptables has no rules that name the sets.
+	alone bool
 }
 
 func newRulesDriver(family kernel.Family) *rulesDriver {
@@ -105,7 +107,7 @@ func (d *rulesDriver) write(ctx context.Context, want kernel.Redirects, record [
 func (d *rulesDriver) writeTree(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {
 	changed, err = d.writeRules(ctx, renderTree(want), record)
 	if err == nil {
-		err = d.destroySets(d.generations[:]...)
+		err = d.destroyUnused(d.generations[:]...)
 	}
 	return changed, err
 }
@@ -133,7 +135,7 @@ func (d *rulesDriver) writeSets(ctx context.Context, want kernel.Redirects, reco
 	if changed, err = d.writeRules(ctx, renderSets(want, next), record); err != nil {
 		return false, err
 	}
-	return changed, d.destroySets(now)
+	return changed, d.destroyUnused(now)
 }
 
 // fill makes the sets and changes them, element by element: see the package's documentation for the order.
@@ -172,6 +174,14 @@ func (g generation) fill(want kernel.Redirects) (changed bool, err error) {
 type step struct {
 	change   func([]ipset.Element) error
 	elements []ipset.Element
+}
+
+// destroyUnused removes sets that no rule of this flavour names. As long as those of the other one may name them, prune does so.
+func (d *rulesDriver) destroyUnused(generations ...generation) error {
+	if !d.alone {
+		return nil
+	}
+	return d.destroySets(generations...)
 }
 
 // destroySets removes sets that no rule names. Where the kernel has no IP sets there are none.
@@ -224,12 +234,19 @@ func (d *rulesDriver) compare(ctx context.Context, want kernel.Redirects) ([]str
 }
 
 // prune removes what earlier runs have written through the iptables back end that is not the one on PATH, and the sets
-// of a run that ended while it changed the rules.
+// that no rule names then.
 func (d *rulesDriver) prune(ctx context.Context) error {
-	if err := d.rules.PruneOtherBackend(ctx); err != nil || d.held == nil {
+	if err := d.rules.PruneOtherBackend(ctx); err != nil {
 		return err
 	}
-	_, unused := d.generationsIn(d.held)
+	if d.alone = true; d.held == nil {
+		return nil
+	}
+	live, _ := split(d.held)
+	now, unused := d.generationsIn(live)
+	if !now.isIn(live) {
+		return d.destroySets(d.generations[:]...)
+	}
 	return d.destroySets(unused)
 }
 
