@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -283,7 +285,7 @@ func (a *Attacher) Sweep(ctx context.Context, now time.Time) error {
 	var gone, old []string
 	for _, attachment := range a.store.All() {
 		switch released := attachment.Released; {
-		case released.IsZero() && attachment.Netns != "" && !a.exists(attachment.Netns):
+		case released.IsZero() && a.hasEnded(attachment.Netns):
 			gone = append(gone, attachment.ContainerID)
 		case !released.IsZero() && now.Sub(released) > keepReleased && (attachment.Ports == nil || attachment.Recorded):
 			old = append(old, attachment.ContainerID)
@@ -292,6 +294,15 @@ func (a *Attacher) Sweep(ctx context.Context, now time.Time) error {
 		}
 	}
 	return errors.Join(append(errs, a.forget(old), a.detach(ctx, gone, now), a.dropClaims(ctx))...)
+}
+
+// hasEnded tells whether a network namespace has gone. That of a process is a file in its folder in /proc. A process that does not see the
+// folder of the others does not know: the one before, which has seen them, may have run beside other mounts.
+func (a *Attacher) hasEnded(netns string) bool {
+	if netns == "" || a.exists(netns) {
+		return false
+	}
+	return strings.HasPrefix(netns, "/proc/") || a.exists(filepath.Dir(netns))
 }
 
 func (a *Attacher) forget(ids []string) (err error) {

@@ -60,7 +60,7 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		leading: func(interfaces []string) []string { return interfaces },
 		state:   cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("fd00:10::/32")}}), store: store, pods: pods,
 		released: filepath.Join(folder, "released"), claims: openClaims(filepath.Join(folder, "claims")),
-		exists: func(netns string) bool { return netns != "" && !a.gone },
+		exists: func(path string) bool { return path != "" && (!a.gone || path == filepath.Dir(attached("c1", "u1").Netns)) },
 		node: Node{
 			Missing:  func() []string { return nil },
 			Failure:  func() error { return a.broken },
@@ -277,6 +277,26 @@ func TestAttacher_UnseenNamespace(t *testing.T) {
 	}
 	a.must(a.Sweep(t.Context(), time.Now()))
 	a.expect("unseen", true)
+}
+
+// TestAttacher_NextProcessIsBlind: that of a DaemonSet may not see what the one of the unit has seen.
+func TestAttacher_NextProcessIsBlind(t *testing.T) {
+	folder := t.TempDir()
+	a := newAttacherTest(t, folder, someLabels)
+	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
+		t.Fatal(err)
+	}
+	next := newAttacherTest(t, folder, someLabels)
+	next.exists = func(string) bool { return false }
+	next.must(next.Sweep(t.Context(), time.Now()))
+	for _, a := range next.store.All() {
+		if !a.Released.IsZero() {
+			t.Errorf("%s was released because this process does not see network namespaces", a.Pod)
+		}
+	}
+	if len(next.store.All()) != 1 {
+		t.Errorf("there are %d attachments, want one", len(next.store.All()))
+	}
 }
 
 // TestAttacher_Collects attachments that no sandbox has and whose network namespace is gone.

@@ -44,6 +44,8 @@ type Attachment struct {
 	// Released is when the pod gave its addresses back; zero as long as it has them. EndpointSlices may name
 	// it for a while.
 	Released time.Time `json:"released,omitzero"`
+	// Left is when that was, if no node process ran then: the plugin has noted it. Zero otherwise.
+	Left time.Time `json:"left,omitzero"`
 	// Ports are the pod's source ports of its egress IPs; nil as long as they are not decided, or if this node does not see to them.
 	// BlockSize is the number of ports of the block that the pod was to get.
 	Ports     []Ports `json:"ports,omitempty"`

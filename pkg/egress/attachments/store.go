@@ -205,6 +205,7 @@ func (s *Store) takeReleased(a Attachment, at time.Time) error {
 		if !known.Released.IsZero() {
 			return nil
 		}
+		known.Left, known.Released = a.Released, at
 		a = known
 	}
 	a.Released = cmp.Or(a.Released, at)

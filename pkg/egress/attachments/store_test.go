@@ -150,6 +150,20 @@ func TestStore_TakesWhatWasLeft(t *testing.T) {
 	}
 }
 
+// TestStore_KeepsWhenItWasLeft: a pod that is known has its addresses for a while from when the process hears of its end, which was before.
+func TestStore_KeepsWhenItWasLeft(t *testing.T) {
+	folder, left := t.TempDir(), filepath.Join(t.TempDir(), "released")
+	s := open(t, folder)
+	a := attachment("a", "web-0", 1, "10.128.0.5")
+	must(t, s.Put(t.Context(), a))
+	must(t, Leave(left, released(a, 3)))
+	if _, err := s.TakeLeft(left, at(5)); err != nil {
+		t.Fatal(err)
+	}
+	a.Left = at(3)
+	expect(t, open(t, folder), released(a, 5))
+}
+
 // TestStore_AnAddressIsOnePods: who has it now has taken it from the one before, of whose end nobody told.
 func TestStore_AnAddressIsOnePods(t *testing.T) {
 	folder := t.TempDir()

@@ -267,6 +267,31 @@ func TestAllocator_LifeOfAPod(t *testing.T) {
 	})
 }
 
+// TestAllocator_EndedWhileAway: a pod had its ports until its end, and not until a process heard of that.
+func TestAllocator_EndedWhileAway(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		folder, left := t.TempDir(), t.TempDir()
+		p := newPortsTest(ctx, t, folder, 512)
+		p.claims()
+		p.start("web-0", "10.128.0.5")
+		p.wrote("started", "+ web-0 203.0.113.10 shop/web false")
+		note := p.store.All()[0]
+		time.Sleep(10 * time.Minute)
+		note.Released = time.Now()
+		if err := attachments.Leave(left, note); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Minute)
+		p = newPortsTest(ctx, t, folder, 512)
+		if _, err := p.store.TakeLeft(left, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		p.follow()
+		p.reconcile(ctx)
+		p.wrote("ended", "- web-0 203.0.113.10 00:10:00")
+	})
+}
+
 // TestAllocator_RecordedMeanwhile: what a pod gets is written down while the kernel is written, and before the pod runs. If it ends before that
 // is done, its end is written down after it, and not lost.
 func TestAllocator_RecordedMeanwhile(t *testing.T) {

@@ -1,6 +1,7 @@
 package sourceports
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -151,7 +152,7 @@ func (al *Allocator) record(ctx context.Context, a attachments.Attachment, befor
 	defer cancel()
 	al.begin(ctx)
 	var errs []error
-	at := a.Released
+	at := cmp.Or(a.Left, a.Released)
 	if at.IsZero() {
 		at = time.Now()
 	}
