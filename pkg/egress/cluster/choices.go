@@ -33,9 +33,9 @@ type choices struct {
 	// own counts this node's choices of each pod and egress IP, and unused are those that no endpoint needs, since when.
 	own    map[netip.Addr]map[netip.Addr]int
 	unused map[openPod]time.Time
-	// room is what this node's take, and waiting are the pods for which there was none.
+	// room is what this node's take, and waiting are the pods for which there was none, with the egress IP that each was to have.
 	room    room
-	waiting map[netip.Addr]bool
+	waiting map[openPod]netip.Addr
 	// published: this node has told its own, so what its Lease says is no news.
 	published bool
 }
@@ -112,7 +112,7 @@ func newChoices() choices {
 		told: plan.Choices{}, leased: map[string]bool{}, assumed: map[types.NamespacedName]map[podOn]*assumption{},
 		holders: map[v1.IPFamily]map[netip.Addr]string{}, open: map[openPod]openChoice{},
 		own: map[netip.Addr]map[netip.Addr]int{}, unused: map[openPod]time.Time{},
-		room: room{ofNamespace: map[string]int{}}, waiting: map[netip.Addr]bool{},
+		room: room{ofNamespace: map[string]int{}}, waiting: map[openPod]netip.Addr{},
 	}
 }
 
@@ -158,7 +158,7 @@ func (s *State) choose(service plan.Service, e plan.Endpoint, among []netip.Addr
 		return s.rank(held[ip])
 	})
 	if !s.choices.put(e.Node, service, e.Addr, ip) {
-		s.choices.waiting[e.Addr] = true
+		s.choices.waiting[openPod{service, e.Addr}] = ip
 		return ip, false
 	}
 	if !slices.ContainsFunc(among, func(ip netip.Addr) bool { return held[ip] != "" }) {
@@ -404,7 +404,8 @@ func (s *State) keepChoices(name types.NamespacedName, before, after service) {
 
 func (s *State) keepChoice(family v1.IPFamily, name types.NamespacedName, had netip.Addr, among []netip.Addr, headless bool) {
 	keep := func(e plan.Endpoint) {
-		if _, chosen := s.choices.of(PlanName(name), e, among); chosen {
+		// This node may have chosen another one lately, which it keeps for a moment; what other nodes say of their pods counts.
+		if ip, chosen := s.choices.of(PlanName(name), e, among); chosen && (ip == had || e.Node != s.Config.NodeName) {
 			return
 		}
 		if e.Node == s.Config.NodeName {
@@ -482,6 +483,7 @@ func (s *State) dropAssumed(name types.NamespacedName) {
 // pruneChoices forgets this node's choices that no endpoint needs any more, after an update. Pods that wait for the room are judged with the
 // next one.
 func (s *State) pruneChoices(family v1.IPFamily, now time.Time) {
+	maps.DeleteFunc(s.choices.waiting, func(w openPod, _ netip.Addr) bool { return !s.planners[FamilyOf(w.pod)].Has(w.pod) })
 	before := s.choices.room.all
 	for name, of := range s.choices.told[s.Config.NodeName] {
 		service := serviceOf(name)
@@ -503,12 +505,19 @@ func (s *State) pruneChoices(family v1.IPFamily, now time.Time) {
 			}
 		}
 	}
-	for pod := range s.choices.waiting { // not more than there may be room for: a tenant may have any number wait
-		if before <= s.choices.room.all {
-			return
-		}
-		if delete(s.choices.waiting, pod); s.planners[FamilyOf(pod)].Chosen(pod) {
-			before -= sizeOf(plan.Service{}, pod, pod)
+	if before > s.choices.room.all {
+		s.chooseWaiting()
+	}
+}
+
+// chooseWaiting has the pods judged that wait, as far as there is room for them: a tenant may have any number wait.
+func (s *State) chooseWaiting() {
+	left := room{s.choices.room.all, maps.Clone(s.choices.room.ofNamespace)}
+	for w, ip := range s.choices.waiting {
+		if left.has(w.service, w.pod, ip) {
+			left.take(w.service, w.pod, ip)
+			delete(s.choices.waiting, w)
+			s.planners[FamilyOf(w.pod)].Chosen(w.pod)
 		}
 	}
 }

@@ -138,6 +138,47 @@ func TestChoices_HaveABound(t *testing.T) {
 	}
 }
 
+// TestChoices_WhoWaitedAndWent is forgotten, and takes nobody's grace.
+func TestChoices_WhoWaitedAndWent(t *testing.T) {
+	s := newChoiceTest(t)
+	s.SetService(naming(three))
+	s.setSlice(manyPods("here", 0, 5000))
+	s.leaving()
+	if len(s.choices.waiting) == 0 {
+		t.Fatal("there is room for 5000 pods")
+	}
+	s.setSlice(manyPods("here", 0, 0))
+	s.leaving()
+	s.leaving() // of this one, too
+	if n := len(s.choices.waiting); n > 0 {
+		t.Errorf("%d pods wait that are gone", n)
+	}
+	few := manyPods("here", 6000, 6010)
+	s.setSlice(few)
+	before := s.leaving()
+	s.setSlice(manyPods("here", 0, 0))
+	s.leaving()
+	s.SetService(naming(three + ",203.0.113.4,203.0.113.5,203.0.113.6"))
+	s.setSlice(few)
+	if diff := cmp.Diff(before, s.leaving(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" || len(before) != 10 {
+		t.Errorf("the EndpointSlice was gone for a moment, and the pods leave from others (-before +after):\n%s", diff)
+	}
+}
+
+// TestChoices_OneForAMoment: pods stay with the only address that their Service has had for a moment.
+func TestChoices_OneForAMoment(t *testing.T) {
+	s := newChoiceTest(t)
+	s.SetService(naming("203.0.113.1,203.0.113.2"))
+	s.setSlice(manyPods("here", 0, 20))
+	s.leaving()
+	s.SetService(naming("203.0.113.2"))
+	s.leaving()
+	s.SetService(naming("203.0.113.1,203.0.113.2"))
+	if got := shares(s.leaving()); got["203.0.113.2"] != 20 {
+		t.Errorf("pods are shared as %v, want all where they were", got)
+	}
+}
+
 // TestChoices_ZoneThenHolder: a node chooses what its zone holds, else what any node holds.
 func TestChoices_ZoneThenHolder(t *testing.T) {
 	at := func(ips map[string]string) map[netip.Addr]string {

@@ -304,9 +304,12 @@ func (p *Planner) Renamed(addr netip.Addr) (matters bool) {
 	return false
 }
 
+// Has tells whether an endpoint has an address.
+func (p *Planner) Has(addr netip.Addr) bool { return p.pods[addr] != nil }
+
 // Chosen says that choose may give other egress IPs for an address, and tells whether that matters.
 func (p *Planner) Chosen(addr netip.Addr) (matters bool) {
-	if p.pods[addr] == nil {
+	if !p.Has(addr) {
 		return false
 	}
 	p.dirtyPods[addr] = true

@@ -81,6 +81,8 @@ type Book struct {
 	reachable, listed bool
 	// changed: running pods may have others, or other nodes may, since TakeChanged was called.
 	changed bool
+	// pending: at the last Next something was to be written, or was being written.
+	pending bool
 	// lost are blocks that running pods have lost, since Lost was called.
 	lost []Lost
 }
@@ -658,6 +660,7 @@ func (b *Book) TakeChanged() (changed bool) {
 // is to be told by Wrote.
 func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 	b.settle(now)
+	b.pending = false
 	earlier := func(at time.Time) {
 		if at.After(now) && (wake.IsZero() || at.Before(wake)) {
 			wake = at
@@ -684,6 +687,7 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 		for _, since := range l.idle {
 			earlier(since.Add(keepIdle))
 		}
+		b.pending = b.pending || l.writing || l.read && len(claim)+len(release) > 0
 		switch {
 		case len(claim)+len(release) == 0 || l.writing || !l.read:
 		case now.Before(l.retryAt):

@@ -211,6 +211,9 @@ func (k *Keeper) Run(ctx context.Context, client kubernetes.Interface) {
 		now := k.clock()
 		writes, wake := k.book.Next(now)
 		changed := k.book.TakeChanged()
+		if !k.book.pending {
+			k.unwritten.Turns(nil) // what failed was done after all, or is not needed any more
+		}
 		close(k.decided)
 		k.decided = make(chan struct{})
 		k.mu.Unlock()

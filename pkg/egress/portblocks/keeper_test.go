@@ -38,6 +38,8 @@ type apiServer struct {
 	mu       sync.Mutex
 	versions int
 	refuses  error
+	// loses is how many patches are applied without an answer.
+	loses int
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -71,7 +73,11 @@ func newAPIServer(t *testing.T) *apiServer {
 				return true, nil, apierrors.NewConflict(coordinationv1.Resource("leases"), action.GetName(), fmt.Errorf("version %s, not %s", lease.ResourceVersion, patched.ResourceVersion))
 			}
 			lease.ResourceVersion, lease.Annotations = version, patched.Annotations
-			return true, lease, s.Tracker().Update(leases, lease, "origin-node")
+			if err := s.Tracker().Update(leases, lease, "origin-node"); err != nil || s.loses == 0 {
+				return true, lease, err
+			}
+			s.loses--
+			return true, nil, context.DeadlineExceeded
 		}
 		return false, nil, nil
 	})
@@ -160,6 +166,41 @@ func TestKeeper_NoAPIServer(t *testing.T) {
 		}
 		if given, err := k.Assign(ctx, "fourth", []netip.Addr{egressIP}, 512); err != nil || isNone(given.Ports) {
 			t.Errorf("%v, %v", given, err)
+		}
+	})
+}
+
+// TestKeeper_LostAnswer: what was written although nobody said so is no failure any more as soon as that is known.
+func TestKeeper_LostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		k, failing := s.keeper(ctx, "node-a")
+		assign := func(id string) {
+			if given, err := k.Assign(ctx, id, []netip.Addr{egressIP}, 512); err != nil || isNone(given.Ports) {
+				t.Errorf("%s: %v, %v", id, given, err)
+			}
+			synctest.Wait()
+		}
+		assign("first")
+		s.mu.Lock()
+		s.loses = 1
+		s.mu.Unlock()
+		for i := 0; failing() == nil && i < 100; i++ {
+			assign(fmt.Sprintf("pod-%d", i)) // until a claim is needed
+		}
+		if failing() == nil {
+			t.Fatal("an answer was lost, and nobody is told")
+		}
+		object, err := s.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "origin-node", LeaseName(egressIP))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.SetLease(object.(*coordinationv1.Lease))
+		synctest.Wait()
+		if err := failing(); err != nil {
+			t.Errorf("the claim is there, and this is told: %v", err)
 		}
 	})
 }

@@ -75,6 +75,8 @@ type Steerer struct {
 	judged *cluster.JudgedNodes
 	// objects are the newest that were seen; a sync takes note of what they say.
 	objects cluster.Snapshot
+	// unheard says that Leases could not be read, once.
+	unheard sync.Once
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
 	// guarded are the IP families of which a sync has written what steers, or has tried to.
@@ -98,6 +100,10 @@ type Steerer struct {
 	// ask has the kernel tell again which ones it knows, memberWake wakes the pool's member.
 	ask, memberWake wake.Signal
 }
+
+// leasesPatience is how long the rules wait for Leases that cannot be read. Perhaps nobody gives the right to; but an API server that has
+// just started refuses what it allows a moment later.
+const leasesPatience = 10 * time.Second
 
 // New returns the Steerer of a node. It watches nothing before [Steerer.Run].
 func New(ctx context.Context, state *cluster.State, config Config) *Steerer {
@@ -225,7 +231,7 @@ func (s *Steerer) follow(event holders.Event, after outcome) {
 		s.config.LeasesKnown()
 	case holders.Hearing:
 		if !event.Now {
-			s.config.LeasesKnown() // rules must not wait for a right that nobody gives
+			s.unheard.Do(func() { time.AfterFunc(leasesPatience, s.config.LeasesKnown) })
 		}
 	}
 	switch {
