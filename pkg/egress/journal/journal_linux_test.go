@@ -476,6 +476,30 @@ func TestJournal_ComesBack(t *testing.T) {
 	}
 }
 
+// TestJournal_FolderIsRemoved: it is made again, is this process's alone, and has what pods have.
+func TestJournal_FolderIsRemoved(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "journal")
+	j := open(t, folder, nil)
+	first, second := assignment("web-0", 1024, time.Now()), assignment("web-1", 2048, time.Now())
+	must(t, errors.Join(j.Resume(t.Context(), nil), j.Assigned(t.Context(), first)))
+	must(t, os.RemoveAll(folder))
+	for until := time.Now().Add(20 * time.Second); j.Assigned(t.Context(), second) != nil; {
+		if time.Now().After(until) {
+			t.Fatal("it is not written again")
+		}
+	}
+	if got := history(t, folder).Spans(); len(got) != 2 {
+		t.Errorf("written: %+v, want what both pods have", got)
+	}
+	told := make(chan Report, 10)
+	other, err := Open(folder, Config{Node: "node-a", Tell: func(r Report) { told <- r }})
+	must(t, err)
+	if r := <-told; !errors.Is(r.Failing, errInUse) {
+		t.Errorf("another process: %v, want %v", r.Failing, errInUse)
+	}
+	must(t, errors.Join(j.Close(), other.Close()))
+}
+
 // TestJournal_IsReadWhileItIsWritten: who asks on a node does not stop it, and never sees half a line.
 func TestJournal_IsReadWhileItIsWritten(t *testing.T) {
 	folder, ctx := t.TempDir(), context.Background()

@@ -118,10 +118,16 @@ func (s *store) goOn(name string, at time.Time, cut bool) (err error) {
 	return nil
 }
 
-// take makes the folder, and keeps other processes from writing there.
+// take makes the folder, and keeps other processes from writing there. Somebody may have removed one that was taken.
 func (s *store) take() error {
 	if s.lock != nil {
-		return nil
+		held, heldErr := s.lock.Stat()
+		there, err := os.Stat(s.folder)
+		if heldErr == nil && err == nil && os.SameFile(held, there) {
+			return nil
+		}
+		_ = s.lock.Close()
+		s.lock = nil
 	}
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
 		return err
@@ -181,6 +187,9 @@ func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since t
 
 // create makes a file that appears as a whole, or not at all, also after a loss of power.
 func (s *store) create(name string, text []byte) (file *os.File, err error) {
+	if err := s.take(); err != nil {
+		return nil, err
+	}
 	temporary := filepath.Join(s.folder, making)
 	if file, err = os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600); err != nil {
 		return nil, err
