@@ -220,6 +220,17 @@ func (d *Directory) EpochElsewhere(ip netip.Addr, now time.Time) (epoch uint64) 
 	return epoch
 }
 
+// Overtaken tells whether another live node has got an address later than this one, which has it with an epoch.
+func (d *Directory) Overtaken(ip netip.Addr, epoch uint64, now time.Time) bool {
+	own := Holding{Node: d.config.NodeName, Epoch: epoch}
+	for h := range d.remote(ip, now) {
+		if d.compareLater(d.addresses[ip], h, own) < 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // remote are the other live nodes that have an address.
 func (d *Directory) remote(ip netip.Addr, now time.Time) iter.Seq[Holding] {
 	d.advance(now)

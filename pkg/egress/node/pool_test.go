@@ -493,8 +493,21 @@ func TestPool_NodeLeavesThePool(t *testing.T) {
 	for _, n := range s.nodes {
 		s.tell(n, pool.Pool{Nodes: []string{"node-2", "node-3"}})
 	}
-	s.run(100 * time.Millisecond)
+	s.run(time.Second) // a process that has died is found by then
 	s.spread(s.served(), 2)
+}
+
+// TestPool_NewAddressOnBothSides: both halves take it before either hears of the other, and it is left to one of them.
+func TestPool_NewAddressOnBothSides(t *testing.T) {
+	s := halves(t, 4)
+	s.wanted = addresses(9)
+	for _, n := range s.nodes {
+		s.tell(n, holders.Claimed{Addresses: s.claimed()})
+		s.tell(n, s.wants())
+	}
+	s.run(time.Minute)
+	s.served()
+	s.unmoved(func() { s.run(5 * time.Minute) })
 }
 
 func TestPool_ForeignHost(t *testing.T) {

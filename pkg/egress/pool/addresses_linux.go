@@ -183,9 +183,23 @@ func ours(ip netip.Addr) *netlink.Addr {
 }
 
 // HasAddresses tells whether this node has addresses of the pool.
-func HasAddresses(networks []netip.Prefix) bool {
+func HasAddresses(networks []netip.Prefix) (bool, error) {
 	l, err := kernelAddresses{networks: networks}.read()
-	return err == nil && len(l.ours) > 0
+	return err == nil && len(l.ours) > 0, err
+}
+
+// RemoveAddresses removes the addresses of the pool from this node.
+func RemoveAddresses(networks []netip.Prefix) error {
+	k := kernelAddresses{networks: networks}
+	l, err := k.read()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for ip, index := range l.ours {
+		errs = append(errs, k.remove(ip, index))
+	}
+	return errors.Join(errs...)
 }
 
 // watchKernel calls changed once, and after each change of links and addresses, until done is closed. It is an

@@ -291,7 +291,7 @@ func (m *Member) take(now time.Time) (actions []Action) {
 		if !m.majorityWithout(c.silentNodes) {
 			until = time.Time{} // they may be as dead as the one that had it
 		}
-		if v.why.GivenAway() && m.due(c.since.Add(courtesy), now) {
+		if v.why.GivenAway() && m.due(c.since.Add(m.courtesyTo(v.from)), now) {
 			until = now.Add(validity)
 		}
 		if now.After(until) {
@@ -304,6 +304,14 @@ func (m *Member) take(now time.Time) (actions []Action) {
 		actions = append(actions, Take{Address: ip, Epoch: m.book.Take(ip), From: v.from, Why: v.why, PassOn: passOn, Since: v.since, Until: until})
 	}
 	return actions
+}
+
+// courtesyTo returns how long a claim to an address waits that a live holder gives away.
+func (m *Member) courtesyTo(holder string) time.Duration {
+	if p := m.peers[holder]; p != nil && !m.pool[holder] && !p.state.Draining {
+		return removal
+	}
+	return courtesy
 }
 
 func (e TakeFailed) apply(m *Member, now time.Time) []Action {

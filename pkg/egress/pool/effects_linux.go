@@ -16,8 +16,8 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
 )
 
-// do does what the member says.
-func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
+// do does what the member says. It returns what the member is to hear before anything else; nil if there is nothing.
+func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) (first Event) {
 	var takes []Take
 	var releases []Release
 	var renewed []netip.Addr
@@ -41,13 +41,14 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) {
 		}
 	}
 	r.release(logger, releases)
-	if !r.takeAddresses(logger, takes) {
-		publish = nil // the state says that this node has them; TakeFailed leads to the next one
+	if first = r.takeAddresses(logger, takes); first != nil {
+		publish = nil // the state says that this node has them
 	}
 	for _, p := range publish { // the previous holder of an address removes it when it hears this
 		r.publish(p.State)
 	}
 	r.renew(logger, renewed) // what was just taken is among these
+	return first
 }
 
 // answers are what the hosts of this node's networks have answered.
@@ -200,9 +201,9 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 
 // takeAddresses puts addresses on this node, announces them, and tells whether all could be taken. One whose former holder serves
 // it meanwhile is announced when this node passes on what comes here for that one's connections.
-func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
+func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event) {
 	if len(takes) == 0 {
-		return true
+		return nil
 	}
 	l, readErr := r.kernel.read()
 	var failed, late, unserved, served []netip.Addr
@@ -239,10 +240,9 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) bool {
 		logger.Info("Egress IPs were not taken, because this process was stopped or starved and another node may have them; will ask again", "addresses", late)
 	}
 	if len(failed)+len(late) == 0 {
-		return true
+		return nil
 	}
-	r.Tell(TakeFailed{Addresses: failed, Late: late})
-	return false
+	return TakeFailed{Addresses: failed, Late: late}
 }
 
 var errLate = errors.New("it is too late")

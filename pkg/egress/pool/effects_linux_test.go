@@ -73,23 +73,18 @@ func newFakeRunner() (*Runner, *fakeKernel) {
 
 func take(ip netip.Addr) Take { return Take{Address: ip, Epoch: 2, Until: time.Now().Add(time.Minute)} }
 
-func (r *Runner) doNow(actions ...Action) { r.do(context.Background(), klog.Background(), actions) }
+func (r *Runner) doNow(actions ...Action) Event { return r.do(context.Background(), klog.Background(), actions) }
 
-// failed are the addresses that the member is told could not be taken.
-func (r *Runner) failed() (list []netip.Addr) {
-	for _, e := range r.dequeue() {
-		if e, is := e.(TakeFailed); is {
-			list = append(list, slices.Concat(e.Addresses, e.Late)...)
-		}
-	}
-	return list
+// failed are the addresses that could not be taken, by what the member is to hear next.
+func failed(e Event) []netip.Addr {
+	f, _ := e.(TakeFailed)
+	return slices.Concat(f.Addresses, f.Late)
 }
 
 func TestRunner_KernelThatCannotBeReadFailsTheWholeBatch(t *testing.T) {
 	r, k := newFakeRunner()
 	k.unread = true
-	r.doNow(take(ip1), take(ip2))
-	if got := r.failed(); !slices.Equal(got, []netip.Addr{ip1, ip2}) {
+	if got := failed(r.doNow(take(ip1), take(ip2))); !slices.Equal(got, []netip.Addr{ip1, ip2}) {
 		t.Errorf("failed to take %v, want both", got)
 	}
 	r.doNow(Release{Address: ip1}, Release{Address: ip2})
@@ -189,8 +184,7 @@ func TestRunner_TellsOfWhatItReleases(t *testing.T) {
 
 func TestRunner_TakesNothingTooLate(t *testing.T) {
 	r, k := newFakeRunner()
-	r.doNow(Take{Address: ip1, Until: time.Now().Add(-time.Nanosecond)}, take(ip2))
-	if got := r.failed(); !slices.Equal(got, []netip.Addr{ip1}) || len(k.held) != 1 {
+	if got := failed(r.doNow(Take{Address: ip1, Until: time.Now().Add(-time.Nanosecond)}, take(ip2))); !slices.Equal(got, []netip.Addr{ip1}) || len(k.held) != 1 {
 		t.Errorf("failed to take %v, and the kernel has %v; want %v failed, as it is late", got, k.held, ip1)
 	}
 }

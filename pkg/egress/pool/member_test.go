@@ -268,16 +268,30 @@ func TestMember_GivesWayWhenItIsReminded(t *testing.T) {
 	acts(t, remind(3, ip2, 4), Release{Address: ip2, Why: HandedOver, To: "b"})
 }
 
-// TestMember_GivesWayToALease: also before it finds out that it reaches no majority.
+// TestMember_GivesWayToALease: also before it finds out that it reaches no majority. Of two that took an address at once, which have no word of
+// each other, the one gives way whose name sorts first.
 func TestMember_GivesWayToALease(t *testing.T) {
 	ip := mine(t)
-	m := newTestMember(t, ip)
-	m.Next(m.probed(moment(0), nil, ip), moment(0))
-	own := m.State().Held[ip]
-	m.announced("d", map[netip.Addr]uint64{ip: own})
-	acts(t, m.Next(Tick{}, moment(0)))
-	m.announced("d", map[netip.Addr]uint64{ip: own + 1})
-	acts(t, m.Next(Tick{}, moment(0)), Release{Address: ip, Why: TakenOver})
+	for name, test := range map[string]struct {
+		node  string
+		more  uint64
+		gives bool
+	}{"later": {"d", 1, true}, "at once, the last": {"d", 0, true}, "at once, the first": {"0", 0, false}} {
+		m := newTestMember(t, ip)
+		m.Next(m.probed(moment(0), nil, ip), moment(0))
+		m.announced(test.node, map[netip.Addr]uint64{ip: m.State().Held[ip] + test.more})
+		var gave []Action
+		for _, a := range m.Next(Tick{}, moment(0)) {
+			if _, is := a.(Release); is {
+				gave = append(gave, a)
+			}
+		}
+		if test.gives {
+			acts(t, gave, Release{Address: ip, Why: TakenOver})
+		} else if acts(t, gave); !m.holds(ip) {
+			t.Errorf("%s: it does not hold the address any more", name)
+		}
+	}
 }
 
 // TestMember_GivesAwayToAMemberNotToALease: what it gives away it serves until the next holder speaks; but not where that cannot be heard.
@@ -471,10 +485,29 @@ func TestMember_StrangerGivesNothingAway(t *testing.T) {
 		if v := m.vacant[ip]; v == nil || v.why != test.why {
 			t.Errorf("%s: it is vacant as %+v, want %v", name, v, test.why)
 		}
-		m.Next(Tick{}, moment(courtesy))
+		m.Next(Tick{}, moment(removal))
 		if taken := m.holds(ip); taken != test.taken {
 			t.Errorf("%s: taken without an answer to a probe: %v, want %v", name, taken, test.taken)
 		}
+	}
+}
+
+// TestMember_HolderDiesWithItsNode: a process ends with its Node object, and its kernel still has its addresses. They are asked for.
+func TestMember_HolderDiesWithItsNode(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, moment(0))
+	m.Next(Pool{Nodes: []string{"a", "c"}}, moment(0))
+	if m.Next(Tick{}, moment(courtesy)); m.holds(ip) {
+		t.Error("it takes an address that the kernel of a process that has just ended may have")
+	}
+	actions := m.Next(Alive{"b", false}, moment(removal-time.Millisecond))
+	asks := slices.ContainsFunc(actions, func(a Action) bool {
+		p, is := a.(Probe)
+		return is && slices.Contains(p.Addresses, ip)
+	})
+	if !asks || m.holds(ip) {
+		t.Errorf("it asks for the address: %v, has it: %v", asks, m.holds(ip))
 	}
 }
 

@@ -297,7 +297,9 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		for _, e := range append(r.dequeue(), Tick{}) {
-			r.do(ctx, logger, r.member.Next(r.asItIs(e), time.Now()))
+			for e := r.asItIs(e); e != nil; {
+				e = r.do(ctx, logger, r.member.Next(e, time.Now()))
+			}
 		}
 		r.remove(logger)
 		r.announceAgain(logger)

@@ -3,7 +3,10 @@ package poolnode
 import (
 	"context"
 	"net/netip"
+	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -27,5 +30,43 @@ func TestPart_HandoversOfThePoolsFamilies(t *testing.T) {
 			stop()
 			p.config.Running.Wait()
 		}
+	})
+}
+
+// TestPart_WithoutANode: a node whose Node object is gone lets go of what an earlier process has put there, and nothing keeps it.
+func TestPart_WithoutANode(t *testing.T) {
+	lab.InNamespace(t, func(t *testing.T) {
+		run := func(command string) string {
+			t.Helper()
+			words := strings.Fields(command)
+			out, err := exec.CommandContext(t.Context(), words[0], words[1:]...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", command, err, out)
+			}
+			return string(out)
+		}
+		for _, command := range []string{
+			"ip link add eth0 type veth peer name eth1", "ip link set eth0 up", "ip link set eth1 up", "ip address add 203.0.113.2/28 dev eth0",
+			"ip address add 203.0.113.10/32 dev eth0 noprefixroute preferred_lft 0 valid_lft 30",
+		} {
+			run(command)
+		}
+		has := func() bool { return strings.Contains(run("ip address show dev eth0"), "203.0.113.10/32") }
+		ctx, stop := context.WithCancel(t.Context())
+		p := newPoolTest(t)
+		p.ctx = ctx
+		p.Keep()
+		p.follow()
+		if !has() {
+			t.Error("the address goes although the Node is there")
+		}
+		p.state.DeleteNode("node-a")
+		p.follow()
+		time.Sleep(2 * time.Second) // some rounds of what keeps it
+		if has() {
+			t.Error("the address stays although there is no Node")
+		}
+		stop()
+		p.config.Running.Wait()
 	})
 }

@@ -91,6 +91,8 @@ type Part struct {
 	handovers handovers
 	// handing are the egress IPs of each handover that is not over, by its number; begun is that of the last one.
 	handing map[int][]netip.Addr
+	// goneAt is when nodes have gone with which the pool still speaks; it is of the goroutine of run.
+	goneAt map[string]time.Time
 	begun   int
 	// unlogged is what is logged when the lock is released.
 	unlogged []func()
@@ -113,7 +115,7 @@ func New(ctx context.Context, state *cluster.State, config Config) *Part {
 	p := &Part{
 		config: config, state: state, ctx: ctx, logger: klog.FromContext(ctx), stopKeeping: func() {}, adjacent: steering.Adjacent,
 		nodes: map[string]bool{}, former: map[string]bool{}, wanted: map[v1.IPFamily]cluster.Grants{}, moves: map[pool.Reason]int{},
-		handing: map[int][]netip.Addr{}, leftToBalancer: map[netip.Addr]time.Time{}, granted: wake.New(),
+		handing: map[int][]netip.Addr{}, goneAt: map[string]time.Time{}, leftToBalancer: map[netip.Addr]time.Time{}, granted: wake.New(),
 	}
 	for why := range pool.Reasons() {
 		p.moves[why] = 0 // Prometheus takes the first value of a series for no increase
@@ -217,6 +219,9 @@ func (p *Part) follow() {
 		p.start()
 	}
 	runner, _ := p.part()
+	if runner == nil && !slices.Contains(p.state.NodeNames(), p.state.Config.NodeName) {
+		p.letGo()
+	}
 	now := p.toTell(runner)
 	if runner == nil {
 		return
@@ -228,6 +233,18 @@ func (p *Part) follow() {
 		runner.Tell(pool.Wanted{Addresses: slices.Collect(maps.Keys(now.wanted)), Siblings: now.siblings})
 	}
 	p.told = now
+}
+
+// letGo removes the addresses that an earlier process has put here from a node without a Node object. What it says does not count for the
+// others, and one of them is to take its addresses. Nobody else puts any here until there is one.
+func (p *Part) letGo() {
+	if p.looked {
+		return
+	}
+	p.stopKeeping()
+	if err := pool.RemoveAddresses(p.state.Config.Pool.Networks); err != nil {
+		p.logger.Error(err, "Cannot remove the egress IPs of this node, whose Node object is gone; will retry with the next sync")
+	}
 }
 
 // toTell is what the runner, if there is one, is to know. What is wrong with that is logged.
@@ -285,7 +302,7 @@ func (p *Part) mayStart(own netip.Addr) bool {
 func (p *Part) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 	owners, self := maps.Clone(judged.Oldest), p.state.Config.NodeName
 	for name, ip := range p.told.addresses {
-		if judged.Primary[name] == ip {
+		if judged.Primary[name] == ip || p.isSpokenWith(name, judged) && owners[ip] == "" {
 			owners[ip] = name
 		}
 	}
@@ -298,6 +315,30 @@ func (p *Part) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 	}
 	p.warnOfShared(judged.Primary, owners)
 	return owned
+}
+
+// farewell is how long the pool speaks with a node whose Node object is gone: it may live, without the API server, and is to hear who has
+// its addresses now.
+const farewell = 10 * time.Second
+
+// isSpokenWith tells whether a node that had an address lately is still spoken with although it has none. The lock must be held, by the
+// goroutine of run.
+func (p *Part) isSpokenWith(name string, judged *cluster.JudgedNodes) bool {
+	if _, has := judged.Primary[name]; has {
+		delete(p.goneAt, name)
+		return false
+	}
+	at, known := p.goneAt[name]
+	if !known {
+		at = time.Now()
+		p.goneAt[name] = at
+		time.AfterFunc(farewell, p.granted.Send)
+	}
+	if time.Since(at) < farewell {
+		return true
+	}
+	delete(p.goneAt, name)
+	return false
 }
 
 // allWanted are the addresses that the pool is to hold: not those that a load balancer announces, which are reserved. Their siblings may be
@@ -318,14 +359,14 @@ func (p *Part) hasKey() bool { return len(p.config.Keys()) > 0 }
 // start begins to take part, unless this node is not in the pool and has no addresses of an earlier process, which have to be handed
 // over. It asks the kernel, so the lock must not be held.
 func (p *Part) start() {
-	left := pool.HasAddresses(p.state.Config.Pool.Networks)
+	left, err := pool.HasAddresses(p.state.Config.Pool.Networks)
 	p.mu.Lock()
-	p.looked = true
-	if !left && !p.nodes[p.state.Config.NodeName] {
-		p.mu.Unlock()
+	member := p.nodes[p.state.Config.NodeName]
+	p.looked = p.looked || err == nil || member // else the next sync looks again
+	p.mu.Unlock()
+	if !left && !member {
 		return
 	}
-	p.mu.Unlock()
 	p.stopKeeping()
 	handovers, err := p.startHandovers()
 	if err != nil {
