@@ -31,7 +31,8 @@
 //     a node nor the gateway: then this node is cut off. Nor is anything taken if the nodes that answer are no majority: the others may
 //     be as dead as the former holder, and not yet found so.
 //   - It does not ask if the member that has the address is live and gives it away, because it is drained, has left the pool, or cannot
-//     hold the address any more. A node that was never in the pool, while this process ran, cannot give away an address that a member
+//     hold the address any more. If its Node was deleted, or is no longer selected, it waits 0.5 s before: the process may have ended with its
+//     Node, and is then found dead, and its kernel is asked. A node that was never in the pool, while this process ran, cannot give away an address that a member
 //     has, even if that member's process is dead.
 //   - The epoch of the address is higher by one than any that was seen. The highest possible one is holders.MaxEpoch, which no node can
 //     reach honestly: a higher one does not count. Of several nodes with MaxEpoch, one that can hold the address comes first, and then
@@ -44,11 +45,15 @@
 //     it, goes on sending for its own pods for a second. Every 50 ms each member tells its addresses to those that it does not find
 //     alive, so a node that comes back to the network hears at once what others have taken over. A member also gives way to a higher
 //     epoch in another node's Lease, unless it is the one that gives the address away, because hosts may reach both sides of a partition.
+//     Of two that took an address at the same time, with no word of each other, the one gives way whose name sorts first, and then takes
+//     the address with the next epoch if nobody answers for it on its network.
 //   - No majority is there, and neither another node of the pool nor the gateway answers: this node is cut off. If there are answers but
 //     no majority, it keeps its addresses, but asks for them every 400 ms, because another host may have them when a partition heals. It
 //     releases at once any address that another host answers for.
 //   - Another host that is no former holder answers for it. Each member asks every 10 s.
 //   - No granted Service has it any more.
+//   - There is no Node object of this node when its process starts: what it says does not count for the others. Members speak with a node
+//     for 10 s after its Node was deleted, so one that lives hears who has its addresses now.
 //   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. This happens when a process is
 //     dead or stopped. A process that starts renews what it has, also without its API server.
 //
@@ -97,6 +102,9 @@
 // most: the other half may have lost its gateway since, and nobody here can know. So all of them move every ten minutes, as long as the
 // split lasts. Meanwhile a node that restarts may take them at once, and a drained one hands nothing to the other half before the ten
 // minutes are over. If the API server is away for half a minute, each half has all addresses until it is back.
+//
+// A member without its API server counts votes in the pool that it knew last. If the network is split at that time, and nodes are added to the
+// pool on one side, both sides may reach a majority until the partition heals.
 //
 // Versions that seal messages differently do not hear each other: during an update from one to the other, their members are two groups.
 // The group that is a majority of the pool hands addresses over within itself, and takes those of nodes that do not answer for them any
