@@ -60,7 +60,9 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		leading: func(interfaces []string) []string { return interfaces },
 		state:   cluster.New(cluster.Config{ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14"), netip.MustParsePrefix("fd00:10::/32")}}), store: store, pods: pods,
 		released: filepath.Join(folder, "released"), claims: openClaims(filepath.Join(folder, "claims")),
-		exists: func(path string) bool { return path != "" && (!a.gone || path == filepath.Dir(attached("c1", "u1").Netns)) },
+		exists: func(path string) bool {
+			return path != "" && (!a.gone || path == filepath.Dir(attached("c1", "u1").Netns))
+		},
 		node: Node{
 			Missing:  func() []string { return nil },
 			Failure:  func() error { return a.broken },

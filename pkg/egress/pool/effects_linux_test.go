@@ -73,7 +73,9 @@ func newFakeRunner() (*Runner, *fakeKernel) {
 
 func take(ip netip.Addr) Take { return Take{Address: ip, Epoch: 2, Until: time.Now().Add(time.Minute)} }
 
-func (r *Runner) doNow(actions ...Action) Event { return r.do(context.Background(), klog.Background(), actions) }
+func (r *Runner) doNow(actions ...Action) Event {
+	return r.do(context.Background(), klog.Background(), actions)
+}
 
 // failed are the addresses that could not be taken, by what the member is to hear next.
 func failed(e Event) []netip.Addr {

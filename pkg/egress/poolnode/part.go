@@ -93,7 +93,7 @@ type Part struct {
 	handing map[int][]netip.Addr
 	// goneAt is when nodes have gone with which the pool still speaks; it is of the goroutine of run.
 	goneAt map[string]time.Time
-	begun   int
+	begun  int
 	// unlogged is what is logged when the lock is released.
 	unlogged []func()
 	// warned is what the log says of networks of the pool inside the cluster, of addresses that this node cannot
