@@ -91,9 +91,9 @@ type Part struct {
 	handovers handovers
 	// handing are the egress IPs of each handover that is not over, by its number; begun is that of the last one.
 	handing map[int][]netip.Addr
+	begun   int
 	// goneAt is when nodes have gone with which the pool still speaks; it is of the goroutine of run.
 	goneAt map[string]time.Time
-	begun  int
 	// unlogged is what is logged when the lock is released.
 	unlogged []func()
 	// warned is what the log says of networks of the pool inside the cluster, of addresses that this node cannot
