@@ -497,6 +497,32 @@ func TestPool_NodeLeavesThePool(t *testing.T) {
 	s.spread(s.served(), 2)
 }
 
+// TestPool_HolderEndsWithItsNode: kube-proxy ends its process when its Node is deleted. Its kernel has its addresses until they expire, and no
+// other node takes one before.
+func TestPool_HolderEndsWithItsNode(t *testing.T) {
+	for delay := 5 * time.Millisecond; delay < time.Second; delay *= 2 {
+		s := started(t, 4, 12)
+		gone := s.nodes[1]
+		s.crash(gone)
+		s.run(delay) // until the others hear of the Node
+		for _, n := range s.nodes {
+			if n != gone {
+				s.tell(n, pool.Pool{Nodes: []string{"node-1", "node-3", "node-4"}})
+			}
+		}
+		for range 100 {
+			s.run(20 * time.Millisecond)
+			for ip := range gone.kernel {
+				for _, n := range s.nodes {
+					if _, has := n.kernel[ip]; has && n != gone {
+						t.Fatalf("%v after it was known: %s took %s, which the kernel of %s has", delay, n.name, ip, gone.name)
+					}
+				}
+			}
+		}
+	}
+}
+
 // TestPool_NewAddressOnBothSides: both halves take it before either hears of the other, and it is left to one of them.
 func TestPool_NewAddressOnBothSides(t *testing.T) {
 	s := halves(t, 4)
