@@ -68,7 +68,6 @@ func (o *tunnelOptions) get(ctx context.Context, path string, target any) error 
 }
 
 // tunnelProblems are what an operator should know, for people.
-// tunnelProblems are why the kernel may not have what a snapshot says, and what is wrong with Nodes.
 func tunnelProblems(s tunnel.Snapshot) []string {
 	problems := notInForce(s)
 	for _, p := range s.Problems {
@@ -77,6 +76,7 @@ func tunnelProblems(s tunnel.Snapshot) []string {
 	return problems
 }
 
+// notInForce says why the kernel may not have what a snapshot says.
 func notInForce(s tunnel.Snapshot) (problems []string) {
 	if len(s.Missing) > 0 {
 		problems = append(problems, "the node has no plan yet, it waits for "+strings.Join(s.Missing, ", "))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -214,12 +216,20 @@ func (e *Extension) newSteerer(ctx context.Context, client kubernetes.Interface,
 		Kernel: e.config.Ways.Kernel, Outer: outer, Keys: e.keys, Running: &e.running,
 		Leases: holders.Leases{
 			Client: client, Namespace: e.config.Ways.LeaseNamespace, Configuration: e.config.Published,
-			Explain: e.explain, Failing: e.report.LeasesFail, Claims: e.sourcePorts.SetClaims,
+			Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.SetClaims,
 		},
 		Ports: e.sourcePorts, AsksBlocks: e.config.PortBlocks > 0, Balanced: e.config.FollowsMetalLB(),
 		Changed: func() { e.changed(true, time.Now()) }, Wake: e.wake, LeasesKnown: func() { e.known(cluster.LeasesKind) },
 		Came: e.clashes.Expect, Unannounced: e.report.AnnouncerFails,
 	})
+}
+
+// leasesFail is told why Leases cannot be used, or with nil that they can.
+func (e *Extension) leasesFail(what holders.Access, err error) {
+	e.report.LeasesFail(what, err)
+	if what == holders.Reading && apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+		e.steerer.LeasesRefused()
+	}
 }
 
 // watcher follows what the proxier does not tell of, but Nodes.

@@ -166,7 +166,13 @@ func (p *Proxy) tell(ctx context.Context, x extensions, rest time.Duration) {
 	}
 	var failed failure.Streak
 	for {
-		err := status.Serve(ctx, p.flags.socket, source, others...)
+		l, err := status.Listen(p.flags.socket)
+		if err == nil {
+			if failed.Turns(nil) {
+				klog.FromContext(ctx).Info("'openshift egress' and 'openshift tunnel' work on this node again", "socket", p.flags.socket)
+			}
+			err = l.Serve(ctx, source, others...)
+		}
 		if ctx.Err() != nil {
 			return
 		}

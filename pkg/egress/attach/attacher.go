@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,6 +60,8 @@ type Attacher struct {
 	claims   *claimsFile
 	// exists tells whether there is a network namespace, as far as this process sees.
 	exists func(netns string) bool
+	// seesProcesses tells whether this process sees all others of the machine.
+	seesProcesses func() bool
 	// leading returns those of interfaces that lead to a pod, each to one.
 	leading func(interfaces []string) []string
 	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
@@ -296,13 +299,22 @@ func (a *Attacher) Sweep(ctx context.Context, now time.Time) error {
 	return errors.Join(append(errs, a.forget(old), a.detach(ctx, gone, now), a.dropClaims(ctx))...)
 }
 
-// hasEnded tells whether a network namespace has gone. That of a process is a file in its folder in /proc. A process that does not see the
-// folder of the others does not know: the one before, which has seen them, may have run beside other mounts.
+// hasEnded tells whether a network namespace has gone. A process that does not see the folder of the others does not know: the one before,
+// which has seen them, may have run beside other mounts. That of a process, in /proc, goes with its folder, if this process sees all others.
 func (a *Attacher) hasEnded(netns string) bool {
-	if netns == "" || a.exists(netns) {
+	switch {
+	case netns == "", a.exists(netns):
 		return false
+	case strings.HasPrefix(netns, "/proc/"):
+		return a.seesProcesses()
 	}
-	return strings.HasPrefix(netns, "/proc/") || a.exists(filepath.Dir(netns))
+	return a.exists(filepath.Dir(netns))
+}
+
+// seesProcesses tells whether this process is in the machine's own PID namespace (linux/proc_ns.h: PROC_PID_INIT_INO).
+func seesProcesses() bool {
+	at, err := os.Readlink("/proc/self/ns/pid")
+	return err == nil && at == "pid:[4026531836]"
 }
 
 func (a *Attacher) forget(ids []string) (err error) {

@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -298,6 +299,22 @@ func TestAttacher_NextProcessIsBlind(t *testing.T) {
 	}
 	if len(next.store.All()) != 1 {
 		t.Errorf("there are %d attachments, want one", len(next.store.All()))
+	}
+}
+
+// TestAttacher_NamespaceOfAProcess: whether one is gone, who does not see all processes cannot tell.
+func TestAttacher_NamespaceOfAProcess(t *testing.T) {
+	for _, sees := range []bool{false, true} {
+		a := newAttacherTest(t, t.TempDir(), someLabels)
+		a.seesProcesses = func() bool { return sees }
+		of := attached("c1", "u1")
+		of.Netns = "/proc/4711/ns/net"
+		if _, err := a.Attach(t.Context(), of); err != nil {
+			t.Fatal(err)
+		}
+		a.gone = true
+		a.must(a.Sweep(t.Context(), time.Now()))
+		a.expect(fmt.Sprintf("sees processes: %v", sees), !sees)
 	}
 }
 

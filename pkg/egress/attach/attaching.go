@@ -97,7 +97,7 @@ func New(ctx context.Context, config Config, state *cluster.State, node Node) *A
 	a := &Attacher{
 		ctx: ctx, logger: logger, config: config, state: state, node: node,
 		store: store, released: attachments.Released(socket), claims: openClaims(attachments.Claims(socket)),
-		claimed: wake.New(), leading: portsecurity.LeadToPods,
+		claimed: wake.New(), leading: portsecurity.LeadToPods, seesProcesses: seesProcesses,
 		exists: func(netns string) bool {
 			_, err := os.Lstat(netns)
 			return netns != "" && !os.IsNotExist(err)

@@ -76,12 +76,13 @@ func TestEnder_SaysWhenEachCame(t *testing.T) {
 			ages <- [2]time.Duration{time.Since(came[first]), time.Since(came[second])}
 		})
 		c.Expect(map[netip.Addr]bool{first: true})
-		time.Sleep(time.Minute)
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
 		c.Expect(map[netip.Addr]bool{second: true})
 		for len(ages) > 0 {
 			<-ages // of the first alone
 		}
-		if got, want := <-ages, [2]time.Duration{time.Minute + 500*time.Millisecond, 500 * time.Millisecond}; got != want {
+		if got, want := <-ages, [2]time.Duration{59*time.Second + 500*time.Millisecond, 500 * time.Millisecond}; got != want {
 			t.Errorf("they came %v ago, want %v", got, want)
 		}
 	})

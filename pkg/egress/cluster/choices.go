@@ -161,6 +161,7 @@ func (s *State) choose(service plan.Service, e plan.Endpoint, among []netip.Addr
 		s.choices.waiting[openPod{service, e.Addr}] = ip
 		return ip, false
 	}
+	delete(s.choices.waiting, openPod{service, e.Addr})
 	if !slices.ContainsFunc(among, func(ip netip.Addr) bool { return held[ip] != "" }) {
 		s.choices.open[openPod{service, e.Addr}] = openChoice{slices.Clone(among), time.Now()}
 	}

@@ -69,7 +69,7 @@ func (b *PortBlocks) add(lease *coordinationv1.Lease) {
 	}
 	b.Nodes++
 	// A node without egress IPs writes its Lease only when it says something else.
-	if said, _ := holders.Announcing(lease); len(said.Addresses) > 0 && !isFresh(lease, b.Time) {
+	if said, err := holders.Announcing(lease); (err != nil || len(said.Addresses) > 0) && !isFresh(lease, b.Time) {
 		b.Doubts = append(b.Doubts, fmt.Sprintf("%s was renewed last at %s: its pods' ports may have changed since", field, renewed(lease).UTC().Format(time.RFC3339)))
 	}
 	for _, a := range assignments {

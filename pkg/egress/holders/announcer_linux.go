@@ -405,7 +405,7 @@ func (a *Announcer) receive(ctx context.Context, p packet) bool {
 	a.count(v)
 	if v == unauthenticated && !a.warned && len(a.known) > 0 {
 		a.warned = true
-		klog.FromContext(ctx).Error(errUnauthenticated, "Ignored a direct announcement. If a node sent it, the egress IPs of that node are known only from its Lease: it runs an older version, or lacks the keys of the other nodes (then its log says so). With egress-snat-key-file, give all nodes the same file and restart those whose file has changed. Further ones are counted, not logged",
+		klog.FromContext(ctx).Error(errUnauthenticated, "Ignored a direct announcement. If a node sent it, the egress IPs of that node are known only from its Lease: it runs an older version, or lacks the keys of the other nodes (then its log says so). With egress-snat-key-file, give all nodes the same file. Further ones are counted, not logged",
 			"from", p.from)
 	}
 	return true

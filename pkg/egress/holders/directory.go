@@ -220,11 +220,11 @@ func (d *Directory) EpochElsewhere(ip netip.Addr, now time.Time) (epoch uint64) 
 	return epoch
 }
 
-// Overtaken tells whether another live node has got an address later than this one, which has it with an epoch.
+// Overtaken tells whether another live node has an address with a higher epoch than this one, or with the same one and a name that sorts
+// later. Of two with [MaxEpoch] it tells nothing: which of them has got it later, this node may not know yet.
 func (d *Directory) Overtaken(ip netip.Addr, epoch uint64, now time.Time) bool {
-	own := Holding{Node: d.config.NodeName, Epoch: epoch}
 	for h := range d.remote(ip, now) {
-		if d.compareLater(d.addresses[ip], h, own) < 0 {
+		if h.Epoch > epoch || h.Epoch == epoch && epoch < MaxEpoch && h.Node > d.config.NodeName {
 			return true
 		}
 	}

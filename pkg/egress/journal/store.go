@@ -220,6 +220,9 @@ func (s *store) prune() error {
 		return nil
 	}
 	numbers, err := numbered(s.folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // somebody has removed the folder: the next file makes it anew
+	}
 	for len(numbers) > s.most && err == nil {
 		err = removeIfThere(filepath.Join(s.folder, fileName(numbers[0])))
 		numbers = numbers[1:]

@@ -188,18 +188,22 @@ func HasAddresses(networks []netip.Prefix) (bool, error) {
 	return err == nil && len(l.ours) > 0, err
 }
 
-// RemoveAddresses removes the addresses of the pool from this node.
-func RemoveAddresses(networks []netip.Prefix) error {
+// RemoveAddresses removes the addresses of the pool from this node, and returns them.
+func RemoveAddresses(networks []netip.Prefix) (removed []netip.Addr, err error) {
 	k := kernelAddresses{networks: networks}
 	l, err := k.read()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var errs []error
-	for ip, index := range l.ours {
-		errs = append(errs, k.remove(ip, index))
+	for _, ip := range sorted(l.ours) {
+		if err := k.remove(ip, l.ours[ip]); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, ip)
 	}
-	return errors.Join(errs...)
+	return removed, errors.Join(errs...)
 }
 
 // watchKernel calls changed once, and after each change of links and addresses, until done is closed. It is an

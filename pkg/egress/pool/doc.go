@@ -89,7 +89,7 @@
 // node, over and over. That node has 180 ms to contradict. If it does not, it loses its vote, but no address as long as its kernel
 // answers. If enough nodes lose their votes there is no majority, and nothing is taken. All of this ends when the lies end: incarnations,
 // by which nodes contradict, count only about as far as the node has said them itself, and an address still moves at the highest epoch.
-// When the liar's Node is deleted, nobody hears it any more.
+// 10 s after the liar's Node was deleted, nobody hears it any more.
 //
 // # Limits
 //

@@ -199,7 +199,7 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 	}
 }
 
-// takeAddresses puts addresses on this node, announces them, and tells whether all could be taken. One whose former holder serves
+// takeAddresses puts addresses on this node, announces them, and returns what the member is to hear if some could not be taken. One whose former holder serves
 // it meanwhile is announced when this node passes on what comes here for that one's connections.
 func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event) {
 	if len(takes) == 0 {

@@ -15,9 +15,6 @@ const (
 	patience = 3 * time.Second
 	// courtesy is how long a claim to an address that is given away may be contested by others. Meanwhile its holder serves it, if it can.
 	courtesy = 50 * time.Millisecond
-	// removal is courtesy towards a holder that is not in the pool any more: its process may have ended with its Node a moment ago, and its kernel
-	// still has the address. Until then a dead process is found, which takes 360 ms at most.
-	removal = 500 * time.Millisecond
 	// askAgain is how long after an answer an address is asked for again, lookAgain how long after a look around
 	// the next one begins where no majority is there.
 	askAgain  = 100 * time.Millisecond

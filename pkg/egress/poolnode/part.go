@@ -242,7 +242,11 @@ func (p *Part) letGo() {
 		return
 	}
 	p.stopKeeping()
-	if err := pool.RemoveAddresses(p.state.Config.Pool.Networks); err != nil {
+	removed, err := pool.RemoveAddresses(p.state.Config.Pool.Networks)
+	if len(removed) > 0 {
+		p.logger.Info("Removed egress IPs", "addresses", removed, "because", "this node has no Node object")
+	}
+	if err != nil {
 		p.logger.Error(err, "Cannot remove the egress IPs of this node, whose Node object is gone; will retry with the next sync")
 	}
 }
@@ -302,7 +306,7 @@ func (p *Part) mayStart(own netip.Addr) bool {
 func (p *Part) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 	owners, self := maps.Clone(judged.Oldest), p.state.Config.NodeName
 	for name, ip := range p.told.addresses {
-		if judged.Primary[name] == ip || p.isSpokenWith(name, judged) && owners[ip] == "" {
+		if judged.Primary[name] == ip || owners[ip] == "" && p.isSpokenWith(name, judged) {
 			owners[ip] = name
 		}
 	}

@@ -142,13 +142,15 @@ func (g *Guard) uncheckedPods(ctx context.Context) []netip.Addr {
 
 // Differences returns what a verification says of the check of sources; nil if there is none.
 func (g *Guard) Differences(ctx context.Context) (lines []string, err error) {
+	if g.keeper != nil {
+		g.keeper.Look(ctx) // an interface that has gone meanwhile is no difference
+	}
 	told := g.Troubles()
 	if g.keeper == nil && len(told) == 0 {
 		return nil, nil
 	}
 	lines = []string{}
 	if g.keeper != nil {
-		g.keeper.Look(ctx) // an interface that has gone meanwhile is no difference
 		if lines, err = g.keeper.Compare(ctx); err != nil {
 			return nil, fmt.Errorf("compare the check of pods' sources with the kernel: %w", err)
 		}

@@ -6,5 +6,5 @@
 //	                                              └─► Collect ─► metrics
 //
 // A [Reporter] asks, and changes nothing that packets depend on. Only a verification that finds a difference asks for a full look, which
-// repairs it. Package egress gives it the parts ([Parts]).
+// repairs it, and repairs the check of sources at once. Package egress gives it the parts ([Parts]).
 package report

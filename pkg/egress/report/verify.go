@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ const portPart = "port security"
 // for one that agrees. What the loop is writing meanwhile is no difference: it looks again.
 func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 	const looks, pause = 5, 200 * time.Millisecond
+	ports, portsErr := r.parts().Ports.Differences(ctx) // once: it repairs what it finds
 	for n := 1; ; n++ {
 		changed, due := r.Changed(), !r.Summary().DueSince.IsZero()
 		differences, agrees, err := r.compareWithKernel(ctx)
@@ -41,11 +43,8 @@ func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 		if warnings := r.announcementWarnings(); err == nil && warnings != nil {
 			differences[betweenNodes] = warnings
 		}
-		if err == nil {
-			var lines []string
-			if lines, err = r.parts().Ports.Differences(ctx); lines != nil {
-				differences[portPart] = lines
-			}
+		if err == nil && ports != nil {
+			differences[portPart] = ports
 		}
 		if warnings := r.fastWarnings(); err == nil && warnings != nil {
 			differences[fastPart] = warnings
@@ -56,7 +55,7 @@ func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 		default:
 			due = due || !r.Summary().DueSince.IsZero()
 		}
-		if err != nil || agrees {
+		if err = errors.Join(err, portsErr); err != nil || agrees {
 			return differences, err
 		}
 		if !due || n == looks {

@@ -153,8 +153,8 @@ func (al *Allocator) record(ctx context.Context, a attachments.Attachment, befor
 	al.begin(ctx)
 	var errs []error
 	at := cmp.Or(a.Left, a.Released)
-	if at.IsZero() {
-		at = time.Now()
+	if now := time.Now(); at.IsZero() || at.After(now) { // the clock may have been set back
+		at = now
 	}
 	for _, p := range before {
 		if !slices.Contains(after, p) {

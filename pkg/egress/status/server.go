@@ -141,9 +141,11 @@ func (s *server) handler() http.Handler {
 	for _, resource := range s.others {
 		mux.HandleFunc("GET "+resource.Path, func(w http.ResponseWriter, r *http.Request) { s.other(w, r, resource) })
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		s.answer(w, http.StatusNotFound, failure{"what was asked for is switched off in the node's configuration, or the node's version does not have it"})
-	})
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		mux.HandleFunc(method+" /", func(w http.ResponseWriter, _ *http.Request) {
+			s.answer(w, http.StatusNotFound, failure{"what was asked for is switched off in the node's configuration, or the node's version does not have it"})
+		})
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, known := socket.Peer(r.Context())
 		switch {

@@ -345,7 +345,7 @@ func TestOddRequests(t *testing.T) {
 		{"GET /v1/snapshot?watch=maybe HTTP/1.1\r\nHost: node\r\n\r\n", "400 Bad Request", `watch="maybe"; use true or false`},
 		{"GET /v1/snapshot HTTP/1.1\r\nHost: node\r\nContent-Length: 10\r\n\r\n", "400 Bad Request", "the request has a body; none takes one"},
 		{"GET /v1/snapshot HTTP/1.1\r\nHost: node\r\nTransfer-Encoding: chunked\r\n\r\n", "400 Bad Request", "the request has a body; none takes one"},
-		{"DELETE /v1/snapshot HTTP/1.1\r\nHost: node\r\n\r\n", "404 Not Found", "what was asked for is switched off in the node's configuration, or the node's version does not have it"},
+		{"DELETE /v1/snapshot HTTP/1.1\r\nHost: node\r\n\r\n", "405 Method Not Allowed", ""},
 		{"POST /v2 HTTP/1.1\r\nHost: node\r\n\r\n", "404 Not Found", "what was asked for is switched off in the node's configuration, or the node's version does not have it"},
 		{"GET /" + strings.Repeat("x", 20<<10) + " HTTP/1.1\r\nHost: node\r\n\r\n", "431 Request Header Fields Too Large", ""},
 	} {

@@ -75,8 +75,8 @@ type Steerer struct {
 	judged *cluster.JudgedNodes
 	// objects are the newest that were seen; a sync takes note of what they say.
 	objects cluster.Snapshot
-	// unheard says that Leases could not be read, once.
-	unheard sync.Once
+	// refused says that the API server does not let this node read Leases, once.
+	refused sync.Once
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
 	// guarded are the IP families of which a sync has written what steers, or has tried to.
@@ -101,9 +101,14 @@ type Steerer struct {
 	ask, memberWake wake.Signal
 }
 
-// leasesPatience is how long the rules wait for Leases that cannot be read. Perhaps nobody gives the right to; but an API server that has
+// leasesPatience is how long the rules wait for Leases that the API server refuses. Perhaps nobody gives the right to them; but one that has
 // just started refuses what it allows a moment later.
 const leasesPatience = 10 * time.Second
+
+// LeasesRefused says that the API server has answered, and does not let this node read Leases.
+func (s *Steerer) LeasesRefused() {
+	s.refused.Do(func() { time.AfterFunc(leasesPatience, s.config.LeasesKnown) })
+}
 
 // New returns the Steerer of a node. It watches nothing before [Steerer.Run].
 func New(ctx context.Context, state *cluster.State, config Config) *Steerer {
@@ -229,10 +234,6 @@ func (s *Steerer) follow(event holders.Event, after outcome) {
 		}
 	case holders.LeasesKnown:
 		s.config.LeasesKnown()
-	case holders.Hearing:
-		if !event.Now {
-			s.unheard.Do(func() { time.AfterFunc(leasesPatience, s.config.LeasesKnown) })
-		}
 	}
 	switch {
 	case changed:

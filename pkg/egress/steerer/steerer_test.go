@@ -481,8 +481,10 @@ func TestSteerer_WithoutLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteered(t, holders.Auto)
 		known := s.known
-		s.Apply(holders.Hearing{Now: false})
-		s.Apply(holders.Hearing{Now: false})
+		s.Apply(holders.Hearing{Now: false}) // there may be no API server
+		time.Sleep(leasesPatience + time.Second)
+		s.LeasesRefused()
+		s.LeasesRefused()
 		for _, want := range []int{known, known + 1} {
 			if s.known != want {
 				t.Errorf("the rules wait for the Leases: %v, want %v", s.known == known, want == known)

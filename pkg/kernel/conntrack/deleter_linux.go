@@ -164,7 +164,7 @@ func (d *deleter) barSome(kind bar, entries []*doomed) error {
 		}
 	}
 	for _, e := range entries {
-		if !e.barred {
+		if !e.barred && !e.over() { // of which the far side takes nothing up
 			d.done.Unbarred++
 		}
 	}

@@ -126,7 +126,9 @@
 // the pod's own address, a late answer to a UDP packet would make an entry from the far side to the pod, and all that follows would
 // leave under that address. So these have a smaller set of their own, for the 30 seconds for which the kernel waits for an answer. Of
 // TCP a late SYN+ACK is dropped, and the pod's next SYN makes a right flow. A TCP connection that was picked up in the middle and not
-// answered since may be real: it is barred like others, but in that set, for anybody can make such entries with a raw socket.
+// answered since may be real: it is barred like others, but in that set, for anybody can make such entries with a raw socket. TCP connections
+// that both sides have closed, which a busy pod has by the ten thousands, are there as well, if the far side sees the pod's own address: a late
+// ACK is all that can come.
 //
 // A table whose sets have another size, as those of versions without sizes do, is replaced in one transaction, with what it remembers.
 //

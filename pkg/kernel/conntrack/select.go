@@ -8,7 +8,7 @@ import (
 )
 
 // Flow is what decides about one tracked connection. Addresses are invalid where the
-// kernel told none; IPv4 addresses are never in their IPv4-mapped form.
+// kernel told none; those of IPv4 are never in their IPv4-mapped form, and mapped ones of IPv6 stay so.
 type Flow struct {
 	// Protocol is the IP protocol number.
 	Protocol uint8

@@ -51,6 +51,7 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 		s.unplanned = slices.Concat(found.bindings(), left)
 		if found.blocks != nil {
 			s.oweFlowsOf(found.blocks())
+			s.lostBlocks = append(s.lostBlocks, found.blocks()...) // as long as the pods stay bound
 		}
 	default:
 		s.unplanned = left

@@ -238,6 +238,9 @@ func (r *Reconciler) noteSteering(ctx context.Context) (unsteered bool) {
 		return false
 	}
 	if r.steering.unwritten() != nil { // a failure that says nothing of where packets are sent
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.belief.path = r.steering.written()
 		return r.unsteered.Err() != nil
 	}
 	fault := r.steering.fault()

@@ -82,22 +82,32 @@ func (s *run) oweBlocks(change kernel.Change) {
 	if len(s.lostBlocks) == 0 {
 		return
 	}
-	type owner struct{ pod, egressIP netip.Addr }
-	stays := map[owner]bool{}
-	for b := range s.belief.since {
-		stays[owner{b.Pod, b.EgressIP}] = true
-	}
+	removed := make(map[kernel.Binding]bool, len(change.Removed))
 	for _, b := range change.Removed {
-		delete(stays, owner{b.Pod, b.EgressIP})
+		removed[b] = true
 	}
-	s.lostBlocks = slices.DeleteFunc(s.lostBlocks, func(b kernel.Block) bool { return !stays[owner{b.Pod, b.EgressIP}] })
+	s.lostBlocks = sortedBlocks(slices.DeleteFunc(s.lostBlocks, func(b kernel.Block) bool { return !s.staysBound(b, removed) }))
+}
+
+// staysBound tells whether the pod of a block is bound to its egress IP, but for removed bindings.
+func (s *run) staysBound(b kernel.Block, removed map[kernel.Binding]bool) bool {
+	for _, p := range []kernel.Protocol{kernel.TCP, kernel.UDP, kernel.SCTP, kernel.All} {
+		binding := kernel.Binding{Pod: b.Pod, Protocol: p, EgressIP: b.EgressIP}
+		if _, bound := s.belief.since[binding]; bound && !removed[binding] {
+			return true
+		}
+	}
+	return false
 }
 
 // oweFlowsOf adds the flows that the far side may have made known here because of these ports.
 func (s *run) oweFlowsOf(blocks []kernel.Block) {
-	s.debt.Blocks = append(s.debt.Blocks, blocks...)
-	slices.SortFunc(s.debt.Blocks, kernel.CompareBlocks)
-	s.debt.Blocks = slices.Compact(s.debt.Blocks)
+	s.debt.Blocks = sortedBlocks(append(s.debt.Blocks, blocks...))
+}
+
+func sortedBlocks(blocks []kernel.Block) []kernel.Block {
+	slices.SortFunc(blocks, kernel.CompareBlocks)
+	return slices.Compact(blocks)
 }
 
 // oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering,
