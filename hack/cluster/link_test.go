@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/hack/node"
 )
 
 // silence is how long nothing has to come for nothing to come.
@@ -201,7 +202,7 @@ func testDropClose(e *ends) {
 	client, server := e.connect()
 	e.Drop()
 	_ = client.Close()
-	eventually(e.T, func() error {
+	node.Eventually(e.T, soon, func() error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		for f := range e.flows {
