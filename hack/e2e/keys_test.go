@@ -328,3 +328,10 @@ func (w *world) hearEachOther() {
 		return nil
 	})
 }
+
+func differ(before, after string) error {
+	if before == after {
+		return fmt.Errorf("still %s", before)
+	}
+	return nil
+}

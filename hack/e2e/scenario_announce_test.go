@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -9,6 +10,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
@@ -120,6 +124,24 @@ func TestAnnounce_SteeringSwitchedOff(t *testing.T) {
 			w.Fatal(errs)
 		}
 		w.heldBy(nil, w.egressIPs...)
+	})
+	w.scenario("the Lease goes with its Node", func() {
+		lease := func() error {
+			_, err := w.Client().CoordinationV1().Leases(leaseNamespace).Get(t.Context(), holder.Name, metav1.GetOptions{})
+			return err
+		}
+		w.must(lease())
+		w.must(w.Client().CoreV1().Nodes().Delete(t.Context(), holder.Name, metav1.DeleteOptions{}))
+		w.eventually(func() error {
+			err := lease()
+			if err == nil {
+				return errors.New("the Lease is still there")
+			}
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		})
 	})
 }
 
