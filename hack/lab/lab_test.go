@@ -102,33 +102,6 @@ func TestBackend_IsOnPath(t *testing.T) {
 	})
 }
 
-func TestLab_WhoPodsAreSeenAs(t *testing.T) {
-	forBackends(t, func(t *testing.T, b Backend) {
-		for name, masquerade := range map[string]bool{"masquerade": true, "plain": false} {
-			t.Run(name, func(t *testing.T) {
-				l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: masquerade})
-				servers := serveAll(t, l.Outside())
-				serveAll(t, l.Pod(2))
-				for _, n := range networks {
-					want := l.Pod(1).address(n.name)
-					if got := ask(t, l.Pod(1), n.name, l.Pod(2).address(n.name)); got != want {
-						t.Errorf("%s from pod to pod: seen as %s, want the pod, %s", n.name, got, want)
-					}
-					if masquerade {
-						want = l.Node().address(n.name)
-					}
-					if got := ask(t, l.Pod(1), n.name, l.Outside().address(n.name)); got != want {
-						t.Errorf("%s from pod to outside: seen as %s, want %s", n.name, got, want)
-					}
-					if seen := servers[n.name].Seen(); len(seen) == 0 || seen[0].Addr() != want {
-						t.Errorf("%s server saw %s, want %s", n.name, seen, want)
-					}
-				}
-			})
-		}
-	})
-}
-
 // TestLab_PointToPoint: pods without a bridge reach those beside them, those of other nodes and the host outside; so does one
 // that comes in the place of another.
 func TestLab_PointToPoint(t *testing.T) {
@@ -171,27 +144,6 @@ func TestLab_PointToPoint(t *testing.T) {
 	reaches(pod)
 }
 
-func TestLab_SNATRuleChangesTheSource(t *testing.T) {
-	forBackends(t, func(t *testing.T, b Backend) {
-		l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: true})
-		serveAll(t, l.Outside())
-		for _, n := range networks {
-			egress := egressV4
-			if isV6(n.name) {
-				egress = egressV6
-			}
-			rule(t, l.Node(), n.name, "-I", "POSTROUTING", "-s", l.Pod(1).address(n.name).String(),
-				"-p", n.protocol, "-j", "SNAT", "--to-source", egress.String())
-			if got := ask(t, l.Pod(1), n.name, l.Outside().address(n.name)); got != egress {
-				t.Errorf("%s from pod-1: seen as %s, want the egress IP %s", n.name, got, egress)
-			}
-			if got, want := ask(t, l.Pod(2), n.name, l.Outside().address(n.name)), l.Node().address(n.name); got != want {
-				t.Errorf("%s from pod-2: seen as %s, want the node %s", n.name, got, want)
-			}
-		}
-	})
-}
-
 // The ports of an SCTP packet are inside its checksum: a packet whose port NAT
 // changed arrives only if netfilter summed it anew.
 func TestSCTP_PortIsTranslated(t *testing.T) {
@@ -204,40 +156,6 @@ func TestSCTP_PortIsTranslated(t *testing.T) {
 			want := netip.AddrPortFrom(l.Node().address(network), 4000)
 			if got := servers[network].Seen(); len(got) == 0 || got[0] != want {
 				t.Errorf("%s: seen as %s, want %s", network, got, want)
-			}
-		}
-	})
-}
-
-// What a proxy does on the node works: an external IP leads to a pod, from
-// outside, from the neighbour on the same bridge and from the pod itself.
-func TestLab_ExternalIPLeadsToPod(t *testing.T) {
-	forBackends(t, func(t *testing.T, b Backend) {
-		l := ForTest(t, Config{Pods: 2, IPv6: true, Backend: b, Masquerade: true})
-		serveAll(t, l.Pod(1))
-		for _, n := range networks {
-			external, pod := egressV4, l.Pod(1).address(n.name).String()
-			to := pod
-			if isV6(n.name) {
-				external, to = egressV6, "["+pod+"]"
-			}
-			rule(t, l.Node(), n.name, "-A", "PREROUTING", "-d", external.String(), "-p", n.protocol,
-				"-j", "DNAT", "--to-destination", to)
-			rule(t, l.Node(), n.name, "-A", "POSTROUTING", "-s", pod, "-d", pod, "-p", n.protocol, "-j", "MASQUERADE")
-			clients := map[string]struct {
-				from *Host
-				want netip.Addr
-			}{
-				"outside":   {l.Outside(), l.Outside().address(n.name)},
-				"neighbour": {l.Pod(2), l.Pod(2).address(n.name)},
-			}
-			for name, c := range clients {
-				if got := ask(t, c.from, n.name, external); got != c.want {
-					t.Errorf("%s from %s: seen as %s, want %s", n.name, name, got, c.want)
-				}
-			}
-			if got := ask(t, l.Pod(1), n.name, external); got == l.Pod(1).address(n.name) || !got.IsValid() {
-				t.Errorf("%s from the pod itself: seen as %s, want the node", n.name, got)
 			}
 		}
 	})
@@ -351,44 +269,6 @@ func TestAddAddr_IsNoSource(t *testing.T) {
 		}
 		if got, want := ask(t, l.Outside(), n.name, egress), l.Outside().address(n.name); got != want {
 			t.Errorf("%s to the node's external IP: seen as %s, want %s", n.name, got, want)
-		}
-	}
-}
-
-func TestAddPod_AgainAndAgain(t *testing.T) {
-	l := ForTest(t, Config{IPv6: true})
-	serveAll(t, l.Outside())
-	for range 3 {
-		pod, err := l.AddPod()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if l.Pod(1) != pod || pod.V4.String() != "10.128.0.11" || pod.V6.String() != "fd00:10:128::11" {
-			t.Fatalf("got pod %s with %s and %s", pod.Name, pod.V4, pod.V6)
-		}
-		for _, n := range networks {
-			if got, want := ask(t, pod, n.name, l.Outside().address(n.name)), pod.address(n.name); got != want {
-				t.Errorf("%s: seen as %s, want %s", n.name, got, want)
-			}
-		}
-		if err := l.RemovePod(pod); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := l.RemovePod(l.Node()); err == nil {
-		t.Error("removed the node as a pod")
-	}
-	if l.Pod(1) != nil {
-		t.Error("a removed pod is still there")
-	}
-}
-
-func TestLab_WithoutIPv6(t *testing.T) {
-	l := ForTest(t, Config{Pods: 1, Masquerade: true})
-	for _, h := range []*Host{l.Node(), l.Pod(1), l.Outside()} {
-		out, err := h.Run(t.Context(), "ip", "-6", "-brief", "address")
-		if err != nil || out != "" || h.V6.IsValid() {
-			t.Errorf("%s has IPv6 addresses: %s%v", h.Name, out, err)
 		}
 	}
 }
