@@ -102,9 +102,11 @@ func TestCNI_Restart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newCNIWorld(t, s)
 			list := r.list(50, 200)
+			var pods []*sandbox
 			flows := map[*lab.Flow]netip.Addr{} // with the addresses that they are seen as
 			for i := range by(t, 5, 10, 100) {
 				s := r.start(list, r.create("shop", fmt.Sprintf("runs-%d", i), web))
+				pods = append(pods, s)
 				for _, to := range r.outside() {
 					flow, err := s.Dial(t.Context(), network("tcp", to), to, 0)
 					r.must(err)
@@ -124,6 +126,13 @@ func TestCNI_Restart(t *testing.T) {
 				r.startWith(watchPods)
 				goOn(name)
 			}
+			for began := time.Now(); time.Since(began) < 30*time.Second; { // for as long as EndpointSlices may be late
+				for _, s := range pods {
+					r.firstPackets(s, r.ips(10)...)
+				}
+			}
+			r.sliced(pods[0])
+			r.firstPackets(pods[0], r.ips(10)...)
 			r.attached()
 			r.Logf("%d connections", len(flows))
 		})

@@ -90,40 +90,6 @@ func (r *cniRuntime) stillBound() {
 	r.delete(next)
 }
 
-// TestCNI_LateSlices: pods leave from where they should for as long as no EndpointSlice names them.
-func TestCNI_LateSlices(t *testing.T) {
-	belongsTo(t, usual)
-	inEachWay(t, func(r *cniRuntime) {
-		for batch := range by(t, 1, 1, 5) {
-			r.scenario(fmt.Sprintf("batch %d", batch+1), func() { r.lateSlices(by(t, 20, 20, 200), 30*time.Second) })
-		}
-	})
-}
-
-// lateSlices has pods speak again and again, until EndpointSlices that name them come this late.
-func (r *cniRuntime) lateSlices(n int, late time.Duration) {
-	r.Helper()
-	list := r.list(20, 240)
-	var pods []*sandbox
-	for i := range n {
-		s := r.start(list, r.create("shop", fmt.Sprintf("late-%d", i), web))
-		r.firstPackets(s, r.ips(10)...)
-		pods = append(pods, s)
-	}
-	for began := time.Now(); time.Since(began) < late; {
-		for _, s := range pods {
-			r.firstPackets(s, r.ips(10)...)
-		}
-	}
-	for _, s := range pods {
-		r.sliced(s)
-		r.firstPackets(s, r.ips(10)...)
-		r.end(list, s)
-		r.delete(s.pod)
-	}
-	r.attached()
-}
-
 // TestCNI_Kubelet: the kubelet tells the labels, and the node may not read pods.
 func TestCNI_Kubelet(t *testing.T) {
 	belongsTo(t, usual)
