@@ -17,7 +17,6 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	v1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/openshift/origin-node/hack/lab"
@@ -104,60 +103,6 @@ func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
 			n.Errorf("the Event was written %d times, want once for each IP family", times)
 		}
 	})
-}
-
-// TestAddress_ForbiddenOnesAreRefused: addresses that no Service may use, although the API server accepts
-// most of them as external IPs.
-func TestAddress_ForbiddenOnesAreRefused(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.put("cidrs.yaml", &networkingv1.ServiceCIDR{
-			TypeMeta: typeMeta("networking.k8s.io/v1", "ServiceCIDR"), ObjectMeta: objectMeta("", "kubernetes"),
-			Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{"172.30.0.0/16", "fd00:172:30::/112"}},
-		})
-		apiServer := netip.MustParseAddr("192.0.2.77")
-		n.put("kubernetes.yaml", endpointsIn("default", "kubernetes", nil, apiServer)[0])
-		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
-		n.start()
-		n.Ready()
-		for address, reason := range map[string]string{
-			"172.30.0.1":             "AddressInCluster", // the Service of the API server
-			"fd00:172:30::1":         "AddressInCluster",
-			n.Pod(2).V4.String():     "AddressInCluster",
-			n.Pod(2).V6.String():     "AddressInCluster",
-			n.Node().V4.String():     "NodeAddress",
-			"2001:db8:0:2::2":        "NodeAddress",
-			apiServer.String():       "APIServerAddress",
-			"224.0.0.9":              "", // the API's validation refuses these already
-			"127.0.0.1":              "",
-			"0.0.0.0":                "",
-			"::":                     "",
-			"fe80::1":                "",
-			"240.0.0.1":              "InvalidAddress",
-			"0.1.2.3":                "InvalidAddress",
-			"::ffff:203.0.113.10.99": "",
-		} {
-			n.putService("shop", 0, service("web", webIPs, []string{address}), n.Pod(1).V4, n.Pod(1).V6)
-			if reason == "" {
-				n.Eventually(soon, func() error { return n.brokenBy(address) })
-			} else {
-				n.refused("shop/web", reason, address)
-				n.holdsPlan(soon)
-			}
-			for _, network := range []string{"tcp4", "tcp6"} {
-				n.Sees(network, n.Pod(1), n.outside(network), n.nodeIP(network))
-			}
-		}
-	})
-}
-
-// brokenBy returns nil if the log says that manifests are broken because of a value.
-func (n *node) brokenBy(value string) error {
-	for line := range strings.Lines(n.Printed.String()) {
-		if strings.Contains(line, `"Manifests are broken`) && strings.Contains(line, fmt.Sprintf(`\"%s\"`, value)) {
-			return nil
-		}
-	}
-	return fmt.Errorf("the log does not say that %q is what is wrong", value)
 }
 
 // TestAddress_OfANodeWhereAllowed: a node's own address as an external IP, where that is allowed.
