@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -415,52 +414,6 @@ func (n *node) checkService() error {
 		}
 	}
 	return nil
-}
-
-// TestKernel_HoldsThePlanThroughRandomChanges: after every burst of changes the kernel holds the plan, also when the
-// node was killed in the middle of one.
-func TestKernel_HoldsThePlanThroughRandomChanges(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.start()
-		r := rand.New(rand.NewPCG(1, uint64(len(n.T.Name()))))
-		for burst := range 12 {
-			for range 10 {
-				n.randomChange(r)
-			}
-			if burst%4 == 3 {
-				n.Kill()
-				n.randomChange(r)
-				n.restart()
-			}
-			n.holdsPlan(soon)
-		}
-	})
-}
-
-func (n *node) randomChange(r *rand.Rand) {
-	n.Helper()
-	name := fmt.Sprintf("s%d", r.IntN(8))
-	file := name + ".yaml"
-	if r.IntN(4) == 0 {
-		if err := os.Remove(filepath.Join(n.manifests(), file)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			n.Fatal(err)
-		}
-		return
-	}
-	svc := service(name, []string{fmt.Sprintf("172.30.1.%s", name[1:]), fmt.Sprintf("fd00:172:30::1:%s", name[1:])},
-		[]string{fmt.Sprintf("203.0.113.%d", r.IntN(5)), fmt.Sprintf("2001:db8:113::%d", 1+r.IntN(5))}, allProtocols[:1+r.IntN(3)]...)
-	svc.CreationTimestamp.Time = time.Unix(int64(1000+r.IntN(3)), 0).UTC()
-	var pods []netip.Addr
-	for range r.IntN(60) {
-		pods = append(pods,
-			netip.AddrFrom4([4]byte{10, 128, byte(r.IntN(3)), byte(1 + r.IntN(60))}),
-			netip.MustParseAddr(fmt.Sprintf("fd00:10:128::%x:%x", r.IntN(3), 1+r.IntN(60))))
-	}
-	objects := []runtime.Object{svc}
-	for _, slice := range endpoints(name, svc.Spec.Ports, pods...) {
-		objects = append(objects, slice)
-	}
-	n.put(file, objects...)
 }
 
 // TestWrite_FailureLeavesTheOldRules: while iptables-restore fails the old rules stay, log and metrics say
