@@ -133,7 +133,7 @@ func TestRun_LocalServiceFollowsHealth(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRunning(t)
-			var healthy atomic.Int32 // index of the node that is
+			var healthy atomic.Int32 // a bit for each node that is
 			for i, node := range r.Nodes() {
 				addr := node.V4
 				if families[0] == v1.IPv6Protocol {
@@ -145,7 +145,7 @@ func TestRun_LocalServiceFollowsHealth(t *testing.T) {
 				}
 				go func() {
 					_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) { // until its listener is closed
-						if request.URL.Path != "/healthz" || healthy.Load() != int32(i) {
+						if request.URL.Path != "/healthz" || healthy.Load()&(1<<i) == 0 {
 							w.WriteHeader(http.StatusServiceUnavailable)
 						}
 					}))
@@ -155,11 +155,17 @@ func TestRun_LocalServiceFollowsHealth(t *testing.T) {
 				svc.Spec.IPFamilies, svc.Spec.ExternalTrafficPolicy, svc.Spec.HealthCheckNodePort = families, v1.ServiceExternalTrafficPolicyLocal, healthPort
 			})
 			r.told(2)
-			for _, i := range []int{0, 2, 1} {
-				healthy.Store(int32(i))
-				r.answered(r.Nodes()[i])
+			for _, up := range []int32{1, 6, 2} {
+				healthy.Store(up)
+				var nodes []*lab.Host
+				for i, node := range r.Nodes() {
+					if up&(1<<i) != 0 {
+						nodes = append(nodes, node)
+					}
+				}
+				r.answered(nodes...)
 			}
-			healthy.Store(-1)
+			healthy.Store(0)
 			r.answered()
 		})
 	}

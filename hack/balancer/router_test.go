@@ -41,30 +41,6 @@ func newRouted(t *testing.T) *routed {
 	return &routed{t, l}
 }
 
-// newRouter makes a router with no routes but those that drop.
-func (r *routed) newRouter() *router {
-	r.Helper()
-	made, err := newRouter(r.Router(), ranges)
-	if err != nil {
-		r.Fatal(err)
-	}
-	r.Cleanup(made.close)
-	return made
-}
-
-// hold has the router send what is for both addresses to these nodes.
-func (r *routed) hold(router *router, nodes ...*lab.Host) {
-	r.Helper()
-	wanted := map[netip.Addr][]netip.Addr{}
-	for _, node := range nodes {
-		wanted[vips[0]] = append(wanted[vips[0]], node.V4)
-		wanted[vips[1]] = append(wanted[vips[1]], node.V6)
-	}
-	if err := router.hold(wanted); err != nil {
-		r.Fatal(err)
-	}
-}
-
 // reached returns an error unless these nodes, all of them and nobody else, answer a client of many connections to an address.
 func (r *routed) reached(vip netip.Addr, nodes ...*lab.Host) error {
 	by, want := map[string]bool{}, map[string]bool{}
@@ -83,33 +59,6 @@ func (r *routed) reached(vip netip.Addr, nodes ...*lab.Host) error {
 		return fmt.Errorf("%s is answered by %v, want %v", vip, by, want)
 	}
 	return nil
-}
-
-func TestRouter_SendsToAllNodesOfARoute(t *testing.T) {
-	t.Parallel()
-	r := newRouted(t)
-	router, all := r.newRouter(), r.Nodes()
-	for _, nodes := range [][]*lab.Host{all, all[:1], all[1:], all} {
-		r.hold(router, nodes...)
-		for _, vip := range vips {
-			if err := r.reached(vip, nodes...); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-func TestRouter_DropsInSilence(t *testing.T) {
-	t.Parallel()
-	r := newRouted(t)
-	router := r.newRouter()
-	r.hold(router, r.Nodes()...)
-	r.hold(router)
-	for _, vip := range vips {
-		if err := r.silent(vip); err != nil {
-			t.Error(err)
-		}
-	}
 }
 
 // silent returns an error if anybody says anything to a client of an address.
