@@ -20,7 +20,6 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
-	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 )
 
@@ -95,44 +94,6 @@ func TestIdentity_OfBoundAndUnboundPods(t *testing.T) {
 	})
 }
 
-func TestIdentity_FollowsTheService(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
-		n.putWeb([]string{egressV4.String()})
-		n.start()
-		pod1, pod2 := n.Pod(1), n.Pod(2)
-		n.Sees("tcp4", pod1, n.outside("tcp4"), egressV4)
-		n.Sees("tcp6", pod1, n.outside("tcp6"), n.Node().V6)
-
-		n.putWeb([]string{anotherV4.String(), egressV4.String(), anotherV6.String()})
-		n.Sees("tcp4", pod1, n.outside("tcp4"), anotherV4)
-		n.Sees("tcp6", pod1, n.outside("tcp6"), anotherV6)
-
-		off := service("web", webIPs, []string{anotherV4.String()})
-		off.Annotations = map[string]string{cluster.Annotation: "false"}
-		slices := endpoints("web", off.Spec.Ports, pod1.V4)
-		n.put("web.yaml", off, slices[0])
-		n.Sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)
-
-		// The pod's address goes to another pod, behind another Service.
-		other := service("other", dbIPs, []string{egressV4.String()})
-		n.put("other.yaml", other, endpoints("other", other.Spec.Ports, pod1.V4)[0])
-		n.Sees("tcp4", pod1, n.outside("tcp4"), egressV4)
-
-		// Not ready, and still bound; then another pod.
-		slice := endpoints("other", other.Spec.Ports, pod2.V4)[0]
-		no := false
-		slice.Endpoints[0].Conditions.Ready = &no
-		n.put("other.yaml", other, slice)
-		n.Sees("tcp4", pod2, n.outside("tcp4"), egressV4)
-		n.Sees("tcp4", pod1, n.outside("tcp4"), n.Node().V4)
-
-		n.remove("other.yaml")
-		n.Sees("tcp4", pod2, n.outside("tcp4"), n.Node().V4)
-		n.holdsPlan(soon)
-	})
-}
-
 func TestClusterCIDR_EachIsInside(t *testing.T) {
 	everyWay(t, func(n *node) {
 		// The outside host's network is one of the cluster's, too: not SNATed by us.
@@ -156,6 +117,7 @@ func TestClusterCIDR_NoneMeansNoRules(t *testing.T) {
 		n.Sees("tcp6", n.Pod(1), n.outside("tcp6"), n.Node().V6)
 		n.Says("No egress SNAT in this IP family")
 		n.metric(`egress_snat_refusals{ip_family="IPv6",reason="NoClusterCIDR"} 1`)
+		n.metric(`egress_snat_claims{ip_family="IPv6"} 1`)
 		if strings.Contains(n.Save(v1.IPv6Protocol), "OPENSHIFT-EGRESS") {
 			n.Error("there are rules without an exclusion")
 		}

@@ -71,40 +71,6 @@ func (n *node) refused(service, reason string, words ...string) {
 	})
 }
 
-// TestOwnership_OtherNamespaceIsRefused: a namespace that claims another's address does not get it, learns why by an
-// Event, and gets the address when its owner's last Service is gone.
-func TestOwnership_OtherNamespaceIsRefused(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "udp4", "udp6")
-		ips := []string{egressV4.String(), egressV6.String()}
-		owner, thief := n.Pod(1), n.Pod(2)
-		n.putService("shop", 10, service("web", webIPs, ips, allProtocols...), owner.V4, owner.V6)
-		n.putService("thief", 5, service("web", dbIPs, ips, allProtocols...), thief.V4, thief.V6)
-		n.start()
-		for _, network := range []string{"udp4", "udp6"} {
-			n.Sees(network, owner, n.outside(network), of(network, egressV4, egressV6))
-			n.Sees(network, thief, n.outside(network), n.nodeIP(network))
-		}
-		n.refused("thief/web", "OwnedByOtherNamespace")
-		n.holdsPlan(soon)
-		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="OwnedByOtherNamespace"} 1`)
-		n.metric(`egress_snat_claims{ip_family="IPv6"} 2`)
-		const event = `"Event" type="Warning" reason="OwnedByOtherNamespace" kind="Service" object="thief/web"`
-		n.Says(event)
-
-		n.removeService("shop", "web")
-		for _, network := range []string{"udp4", "udp6"} {
-			n.Sees(network, thief, n.outside(network), of(network, egressV4, egressV6))
-			n.Sees(network, owner, n.outside(network), n.nodeIP(network))
-		}
-		n.refused("thief/web", "")
-		n.holdsPlan(soon)
-		if times := strings.Count(n.Printed.String(), event); times != 2 {
-			n.Errorf("the Event was written %d times, want once for each IP family", times)
-		}
-	})
-}
-
 // TestAddress_OfANodeWhereAllowed: a node's own address as an external IP, where that is allowed.
 func TestAddress_OfANodeWhereAllowed(t *testing.T) {
 	everyWay(t, func(n *node) {
