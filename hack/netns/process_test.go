@@ -737,37 +737,6 @@ func TestWatchdog_StopsWithoutWrites(t *testing.T) {
 	})
 }
 
-// TestWatchdog_StopsWithoutAFirstSync: a proxier that never gets to write is not alive.
-func TestWatchdog_StopsWithoutAFirstSync(t *testing.T) {
-	n := simpleNode(t)
-	socket := n.listenForNotifications()
-	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
-	n.breakRestore()
-	n.start()
-	n.Eventually(2*process.SyncPeriod+soon, func() error {
-		if socket.count("rules not written for") == 0 {
-			return errors.New("the status does not say that rules are not written")
-		}
-		return nil
-	})
-	if socket.count("READY=1") != 0 {
-		t.Error("told READY=1 although nothing was written")
-	}
-}
-
-func TestShippedConfiguration_IsValid(t *testing.T) {
-	n := simpleNode(t)
-	shipped, err := os.ReadFile("../../images/node/node-config.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.useKubeconfig("http://127.0.0.1:1") // for the kubeconfig that it names
-	n.Write(n.Config(), shipped)
-	if stdout, stderr, status := n.Openshift("ex", "validate", "node-config", n.Config()); status != 0 {
-		t.Errorf("got status %d, %q, %q", status, stdout, stderr)
-	}
-}
-
 // TestShippedPermissions_AreValid: what is shipped is what an API server takes.
 func TestShippedPermissions_AreValid(t *testing.T) {
 	text, err := os.ReadFile("../../images/node/rbac.yaml")
