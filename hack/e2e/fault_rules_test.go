@@ -1,11 +1,8 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -247,40 +244,4 @@ table inet firewall {
 	}
 }
 `
-}
-
-// TestLock_HeldBySomebodyElse: for a while in which objects change and the node's
-// process is killed. The change arrives when the lock is free.
-func TestLock_HeldBySomebodyElse(t *testing.T) {
-	belongsTo(t, usual)
-	w := newWatchedWorld(t, settings{backend: lab.Legacy}) // iptables-nft knows no lock
-	victim := w.members[1]
-	lock, err := os.OpenFile(victim.Host.XtablesLock(), os.O_CREATE|os.O_RDONLY, 0o600)
-	w.must(err)
-	defer lock.Close()
-	w.must(syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
-	began, hold := time.Now(), 20*time.Second
-	victim.Printed.Reset()
-	w.publish()
-	w.published(w.members[0], w.members[2])
-	victim.Says("the rules in the kernel stay as they are")
-	time.Sleep(time.Until(began.Add(hold / 2)))
-	victim.Kill()
-	victim.Printed.Reset()
-	victim.Start()
-	time.Sleep(time.Until(began.Add(hold))) // the fault is its length
-	objects, err := w.objects()
-	w.must(err)
-	if err := victim.CheckPlan(objects, families...); err == nil {
-		t.Error("the node has written while somebody else held the lock")
-	}
-	if strings.Contains(victim.Printed.String(), inPlace) {
-		t.Error("the node says that its rules are in place while it could write none")
-	}
-	victim.Says("Another process holds the iptables lock")
-	held := since(began)
-	w.must(lock.Close())
-	free := time.Now()
-	w.published()
-	w.calm(fmt.Sprintf("the lock was held for %s, and the change in the kernel %s later", held, since(free)))
 }

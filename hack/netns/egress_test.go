@@ -407,7 +407,7 @@ func TestWrite_FailureLeavesTheOldRules(t *testing.T) {
 	})
 }
 
-// TestLock_HeldForLong: somebody holds the xtables lock for longer than iptables waits for it.
+// TestLock_HeldForLong: somebody holds the xtables lock for longer than iptables waits for it. The node's process is killed meanwhile.
 func TestLock_HeldForLong(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, lab.Config{Pods: 1, Masquerade: true, Backend: lab.Legacy})
@@ -420,6 +420,13 @@ func TestLock_HeldForLong(t *testing.T) {
 	n.putWeb([]string{anotherV4.String()})
 	n.Says("the rules in the kernel stay as they are")
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
+	n.Kill()
+	n.Printed.Reset()
+	n.start()
+	n.Says("Another process holds the iptables lock")
+	if strings.Contains(n.Printed.String(), "Egress SNAT rules are in place") {
+		t.Error("the node says that its rules are in place while it could write none")
+	}
 	release()
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 }
