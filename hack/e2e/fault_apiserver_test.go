@@ -67,24 +67,6 @@ func TestEtcd_Restarts(t *testing.T) {
 	w.calm("etcd restarted, and killed")
 }
 
-// TestConnections_ResetEverySecond: its connections to the API server end every second,
-// in the middle of changes, all of which it learns.
-func TestConnections_ResetEverySecond(t *testing.T) {
-	belongsTo(t, usual)
-	w := newWatchedWorld(t, settings{})
-	resetting := repeatedly(time.Second, w.members[1].link.Reset)
-	defer resetting.end()
-	began := time.Now()
-	for range 3 {
-		w.publish()
-		w.published()
-	}
-	followed := since(began)
-	resetting.end()
-	w.published()
-	w.calm(fmt.Sprintf("three changes followed in %s with connections that are reset every second", followed))
-}
-
 // TestConnections_BrokenInFiveWays: five of six nodes have five different troubles with
 // their connections to the API server, in the middle of changes. Each goes on with what
 // it knew last, or learns it late, and catches up when its trouble is over.
@@ -106,7 +88,7 @@ func TestConnections_BrokenInFiveWays(t *testing.T) {
 	held.link.Hold()
 	for range 3 {
 		w.publish()
-		w.published(well)
+		w.published(well, reset)
 	}
 	w.replaceShop(well)
 	w.published(well, delayed, reset)
