@@ -394,30 +394,6 @@ func TestFlows_OfTheOtherBackend(t *testing.T) {
 	}
 }
 
-// TestConflict_AHundredServicesOfOnePod: for each protocol the oldest Service's address counts.
-func TestConflict_AHundredServicesOfOnePod(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4", "udp4")
-		var objects []runtime.Object
-		for i := range 100 {
-			ports := []v1.ServicePort{{Name: "tcp", Port: 80, Protocol: v1.ProtocolTCP}}
-			if i%2 == 1 {
-				ports[0] = v1.ServicePort{Name: "udp", Port: 80, Protocol: v1.ProtocolUDP}
-			}
-			svc := service(fmt.Sprintf("s%02d", i), []string{fmt.Sprintf("172.30.3.%d", 1+i)}, []string{fmt.Sprintf("203.0.113.%d", 100+i)}, ports...)
-			svc.CreationTimestamp.Time = time.Unix(int64(100000-i), 0).UTC()
-			objects = append(objects, svc, endpoints(svc.Name, ports, n.Pod(1).V4)[0])
-		}
-		n.put("many.yaml", objects...)
-		n.start()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), netip.MustParseAddr("203.0.113.198"))
-		n.Sees("udp4", n.Pod(1), n.outside("udp4"), netip.MustParseAddr("203.0.113.199"))
-		n.metric(`egress_snat_refusals{ip_family="IPv4",reason="BoundByOlderService"} 98`)
-		n.Says(`reason="BoundByOlderService"`)
-		n.holdsPlan(soon)
-	})
-}
-
 // TestExclusions_InsideTheCluster: pods reach each other, Services by any of their addresses, their
 // own external IP, and nodes, exactly as if they were not bound.
 func TestExclusions_InsideTheCluster(t *testing.T) {
@@ -568,26 +544,6 @@ func (n *node) ping(from *lab.Host, network string, to, want netip.Addr) error {
 		err = fmt.Errorf("ping %s is not seen as %s: %s", to, want, out)
 	}
 	return err
-}
-
-// TestLoadBalancerIPs_WithoutExternalIPs: they serve where a Service has no external IPs, and external IPs
-// serve for egress where the proxier does not know them any more.
-func TestLoadBalancerIPs_WithoutExternalIPs(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.Configure(`{egress-snat-load-balancer-ips: ["true"]` + n.withoutExternalIPs() + `}`)
-		n.serve(n.Outside(), whoamiPort, "tcp4", "tcp6")
-		balanced := service("lb", dbIPs, nil, v1.ServicePort{Name: "tcp", Port: 80, NodePort: 30080, Protocol: v1.ProtocolTCP})
-		balanced.Spec.Type = v1.ServiceTypeLoadBalancer
-		balanced.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: anotherV4.String()}, {IP: anotherV6.String()}}
-		n.putService("shop", 0, balanced, n.Pod(2).V4, n.Pod(2).V6)
-		n.putWeb([]string{egressV4.String(), egressV6.String()})
-		n.start()
-		for _, network := range []string{"tcp4", "tcp6"} {
-			n.Sees(network, n.Pod(1), n.outside(network), of(network, egressV4, egressV6))
-			n.Sees(network, n.Pod(2), n.outside(network), of(network, anotherV4, anotherV6))
-		}
-		n.holdsPlan(soon)
-	})
 }
 
 // TestNetwork_GivesClusterCIDRsAndPolicy: OpenShift's Network object gives the cluster CIDRs where none
