@@ -137,24 +137,6 @@ func (n *node) metric(line string) {
 	})
 }
 
-func TestRestart_AfterChangesWhileDown(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4")
-		n.putWeb([]string{egressV4.String(), egressV6.String()})
-		n.start()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-		n.Stop()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4) // the rules stay
-
-		other := service("other", dbIPs, []string{anotherV4.String()})
-		n.put("web.yaml", other, endpoints("other", other.Spec.Ports, n.Pod(2).V4)[0])
-		n.start()
-		n.Sees("tcp4", n.Pod(2), n.outside("tcp4"), anotherV4)
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
-		n.holdsPlan(soon)
-	})
-}
-
 // TestRestart_DisturbsNothing: kept flows go on, and new ones leave from the egress IP at
 // every moment of a restart, whether the node was told to end or was killed.
 func TestRestart_DisturbsNothing(t *testing.T) {
