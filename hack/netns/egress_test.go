@@ -498,22 +498,3 @@ func (n *node) holdLock() (release func()) {
 	}
 	return func() { _ = lock.Close() } // which releases it
 }
-
-func TestSwitchedOff_RemovesTheRules(t *testing.T) {
-	everyWay(t, func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4")
-		n.putWeb([]string{egressV4.String()})
-		n.start()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-		n.Stop()
-		n.Configure(`egress-snat: ["false"]`)
-		n.start()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
-		n.Eventually(soon, func() error { // the journal goes last
-			if save := n.Save(v1.IPv4Protocol); strings.Contains(save, "OPENSHIFT-EGRESS") {
-				return fmt.Errorf("rules are left:\n%s", save)
-			}
-			return nil
-		})
-	})
-}

@@ -311,27 +311,35 @@ func TestFlows_BegunDuringAFlush(t *testing.T) {
 	})
 }
 
-// TestFlows_EndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind.
+// TestFlows_EndWithEgressSNAT: switched off, or cleaned up, it leaves no identity behind, and no rule.
 func TestFlows_EndWithEgressSNAT(t *testing.T) {
-	t.Run("switched off", func(t *testing.T) {
-		everyWay(t, func(n *node) {
-			n.flowsEnd(func() {
-				n.Stop()
-				n.Configure(`egress-snat: ["false"]`)
-				n.start()
+	for name, end := range map[string]func(*node){
+		"switched off": func(n *node) {
+			n.Configure(`egress-snat: ["false"]`)
+			n.start()
+		},
+		"cleaned up": func(n *node) {
+			if _, errs, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--cleanup"); status != 0 {
+				n.Fatal(errs)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyWay(t, func(n *node) {
+				n.flowsEnd(func() {
+					n.Stop()
+					end(n)
+				})
+				n.Eventually(soon, func() error { // the journal goes last
+					left, err := n.Node().Run(n.Context(), "sh", "-c", "iptables-save; ip6tables-save; nft list ruleset")
+					if err == nil && (strings.Contains(left, "OPENSHIFT-EGRESS") || strings.Contains(left, steering.LocalTable)) {
+						err = fmt.Errorf("rules are left:\n%s", left)
+					}
+					return err
+				})
 			})
 		})
-	})
-	t.Run("cleaned up", func(t *testing.T) {
-		everyWay(t, func(n *node) {
-			n.flowsEnd(func() {
-				n.Stop()
-				if _, errs, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--cleanup"); status != 0 {
-					n.Fatal(errs)
-				}
-			})
-		})
-	})
+	}
 }
 
 // TestFlows_OfARestoredSnapshot: somebody restores rules of ours from before, under which flows

@@ -173,39 +173,6 @@ func TestBackend_ChangesKeepTheEgressIP(t *testing.T) {
 	}
 }
 
-// TestTable_IsRemoved by the clean-up, and when egress SNAT is switched off.
-func TestTable_IsRemoved(t *testing.T) {
-	inWays(t, ways[2:], func(n *node) {
-		n.serve(n.Outside(), whoamiPort, "tcp4")
-		n.putWeb([]string{egressV4.String()})
-		gone := func() {
-			t.Helper()
-			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), n.Node().V4)
-			n.Eventually(soon, func() error { // the journal goes last
-				listed, err := n.Node().Run(n.Context(), "nft", "list", "ruleset")
-				if err == nil && strings.Contains(listed, steering.LocalTable) {
-					err = fmt.Errorf("nft lists\n%s", listed)
-				}
-				return err
-			})
-		}
-		n.start()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-		n.Stop()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4) // stays
-		if _, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--cleanup"); status != 0 {
-			n.Fatalf("status %d: %s", status, stderr)
-		}
-		gone()
-		n.start()
-		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
-		n.Stop()
-		n.Configure(`egress-snat: ["false"]`)
-		n.start()
-		gone()
-	})
-}
-
 // TestTable_CommandsShowIt: the commands speak of the table as they do of iptables' rules.
 func TestTable_CommandsShowIt(t *testing.T) {
 	inWays(t, ways[2:], func(n *node) {
