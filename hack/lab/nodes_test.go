@@ -320,6 +320,26 @@ func TestLab_Apart(t *testing.T) {
 	}
 }
 
+// each calls do for 0 to n-1, parallel at a time.
+func each(t *testing.T, parallel, n int, do func(int) error) {
+	t.Helper()
+	errs := make(chan error)
+	for worker := range parallel {
+		go func() {
+			var err error
+			for i := worker; i < n && err == nil; i += parallel {
+				err = do(i)
+			}
+			errs <- err
+		}()
+	}
+	for range parallel {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestAddPodOn_ManyAtOnce(t *testing.T) {
 	const count = 30
 	l := ForTest(t, Config{Nodes: 3, IPv6: true})
