@@ -221,7 +221,7 @@ func TestAttack_BoundPortWhileNodeIsAway(t *testing.T) {
 			away.Ready()
 			owner := fmt.Sprintf("process %d ", pid)
 			away.saysInOneLine(w.world, strings.NewReplacer(), owner, "of user 65534", "egress-snat-announce-port")
-			w.eventually(func() error { return w.toldAbout(away, "EgressIPsNotAnnounced", owner) })
+			w.eventually(func() error { return w.hasEvent("EgressIPsNotAnnounced", "Node/"+away.Name, owner) })
 			w.eventually(func() error { return w.verifies(away, owner) })
 			w.eventually(func() error { return w.faulty(away, "announcements", 1) })
 			end()

@@ -259,7 +259,7 @@ func TestAttack_TunnelPortIsTaken(t *testing.T) {
 	squatted.Ready()
 	owner := fmt.Sprintf("process %d ", os.Getpid())
 	w.eventually(func() error { return w.faulty(squatted, "path", 1) })
-	w.eventually(func() error { return w.toldAbout(squatted, "EgressIPUnreachable", owner) })
+	w.eventually(func() error { return w.hasEvent("EgressIPUnreachable", "Node/"+squatted.Name, owner) })
 	w.must(squatter.Close())
 	w.eventually(func() error { return w.faulty(squatted, "path", 0) })
 	w.answered()

@@ -190,7 +190,7 @@ func TestCNI_List(t *testing.T) {
 		r.sliced(old)
 		r.awaitRulesFor(old.ips) // by its EndpointSlice
 		r.eventually(func() error { return r.warns("is missing", "shop/without-again") })
-		r.eventually(func() error { return r.hasEvent("CNIPluginFailing") })
+		r.eventually(func() error { return r.hasEvent("CNIPluginFailing", "Node/"+r.on.Name) })
 		if out, _, _ := r.on.Openshift("egress", "refused", "--socket="+r.on.Socket(), "--no-headers"); strings.TrimSpace(out) != "" {
 			r.Errorf("refused:\n%s", out)
 		}

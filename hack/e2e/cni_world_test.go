@@ -376,12 +376,3 @@ func (r *cniRuntime) holdsNoWarning() {
 		r.Errorf("status %d:\n%s%s", status, out, errs)
 	}
 }
-
-// hasEvent returns an error unless there is an Event about the node for a reason.
-func (r *cniRuntime) hasEvent(reason string) error {
-	events, err := r.Client().CoreV1().Events("").List(r.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Node,reason=" + reason})
-	if err == nil && len(events.Items) == 0 {
-		err = fmt.Errorf("there is no Event %s", reason)
-	}
-	return err
-}

@@ -50,7 +50,7 @@ func TestKeepalived_PodsLeaveFromTheMaster(t *testing.T) {
 		}
 		for _, ip := range w.egressIPs {
 			if fault.stays {
-				w.eventually(func() error { return w.conflictTold(ip, first, second) })
+				w.eventually(func() error { return w.hasEvent("EgressIPOnSeveralNodes", "", ip, first.Name, second.Name) })
 			}
 		}
 		fault.mend(w, first)

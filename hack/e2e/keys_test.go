@@ -77,20 +77,6 @@ func (w *world) faulty(m *member, reason string, value float64) error {
 	return nil
 }
 
-// toldAbout returns an error unless an Event about a Node has a reason and a text.
-func (w *world) toldAbout(m *member, reason, text string) error {
-	events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, e := range events.Items {
-		if e.InvolvedObject.Kind == "Node" && e.InvolvedObject.Name == m.Name && e.Reason == reason && strings.Contains(e.Message, text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("no Event %s about %s has %q; there are: %v", reason, m.Name, text, told(events.Items))
-}
-
 // verifies returns an error unless 'openshift egress verify' on a node warns of what is between nodes, with a text; of nothing if it is
 // empty.
 func (w *world) verifies(m *member, text string) error {
@@ -150,7 +136,7 @@ func TestKeys_ByDefault(t *testing.T) {
 		for _, m := range w.members {
 			w.eventually(func() error { return w.faulty(m, "keys", 1) })
 			w.eventually(func() error { return w.verifies(m, says) })
-			w.eventually(func() error { return w.toldAbout(m, "EgressKeysFailing", says) })
+			w.eventually(func() error { return w.hasEvent("EgressKeysFailing", "Node/"+m.Name, says) })
 		}
 		moves(w.members[0])
 		w.must(w.Apply(t.Context(), rbacFile))
@@ -192,7 +178,7 @@ func TestKeys_MissingRight(t *testing.T) {
 	})
 	m := stranger(w.world)
 	w.eventually(func() error { return w.faulty(m, "key_missing", 1) })
-	w.eventually(func() error { return w.toldAbout(m, "EgressKeyMissing", "apply images/node/rbac.yaml") })
+	w.eventually(func() error { return w.hasEvent("EgressKeyMissing", "Node/"+m.Name, "apply images/node/rbac.yaml") })
 	w.eventually(func() error { return w.verifies(m, "learns from the Leases alone") })
 	m.saysInOneLine(w.world, strings.NewReplacer(), "not in order", "secrets")
 	w.movesWithin(w.members[1], atLast)

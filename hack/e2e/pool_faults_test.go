@@ -102,7 +102,7 @@ func (w *poolWorld) whoAnswers(ip string) *answers {
 	w.Helper()
 	a := &answers{}
 	w.must(w.Outside().Do(func() error {
-		link, err := linkWith(w.Outside().V4)
+		link, err := net.InterfaceByName("lan0")
 		if err != nil {
 			return err
 		}
@@ -127,26 +127,6 @@ func (w *poolWorld) whoAnswers(ip string) *answers {
 	})
 	w.Cleanup(a.stop)
 	return a
-}
-
-// linkWith is the interface with an address.
-func linkWith(ip netip.Addr) (*net.Interface, error) {
-	links, err := net.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	for _, link := range links {
-		addresses, err := link.Addrs()
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range addresses {
-			if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr() == ip {
-				return &link, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("no interface has %s", ip)
 }
 
 // listen notes who answers until ctx has ended and the asker is closed.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -97,19 +96,7 @@ func lineWith(text, begin string) string {
 // eventTold waits for an Event of a reason that says something.
 func (w *world) eventTold(reason, text string) {
 	w.Helper()
-	w.eventually(func() error {
-		events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for _, e := range events.Items {
-			if e.Reason == reason && strings.Contains(e.Message, text) {
-				w.Logf("Event %s: %s", e.Reason, e.Message)
-				return nil
-			}
-		}
-		return fmt.Errorf("no Event %s says %q; there are: %v", reason, text, told(events.Items))
-	})
+	w.eventually(func() error { return w.hasEvent(reason, "", text) })
 }
 
 // notTold says of Events with a reason that there are some.

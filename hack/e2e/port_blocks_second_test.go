@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -78,7 +76,7 @@ func (b *busyPod) run() {
 		w.runs(r, fmt.Sprintf("beside%d-%d", b.to.Addr().BitLen(), i), 3)
 	}
 	w.apart()
-	w.eventually(func() error { return w.toldOf("EgressPortBlockFull", b.pod.Name, "two blocks already") })
+	w.eventually(func() error { return w.hasEvent("EgressPortBlockFull", "Pod/"+b.pod.Name, "two blocks already") })
 	b.isNamed()
 	b.endsWithBoth()
 }
@@ -201,20 +199,6 @@ func (w *blocksWorld) apart() {
 			}
 		}
 	}
-}
-
-// toldOf returns an error unless there is an Event about a pod that says a text.
-func (w *blocksWorld) toldOf(reason, pod, text string) error {
-	events, err := w.Client().CoreV1().Events("shop").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=" + reason})
-	if err != nil {
-		return err
-	}
-	for _, e := range events.Items {
-		if e.InvolvedObject.Name == pod && strings.Contains(e.Message, text) {
-			return nil
-		}
-	}
-	return fmt.Errorf("no Event %s about %s says %q", reason, pod, text)
 }
 
 // endsWithBoth: when the pod ends neither block is anybody's, and its journal says who had them.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -123,13 +122,7 @@ func (w *blocksWorld) blocksWithoutAPIServer() {
 		}
 	}
 	// client-go does not try again an Event that an API server refuses which has just started.
-	w.eventually(func() error {
-		events, err := w.Client().CoreV1().Events("shop").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=Pod,reason=EgressPortsShared"})
-		if err == nil && len(events.Items) == 0 {
-			err = errors.New("there is no Event about a pod that shares")
-		}
-		return err
-	})
+	w.eventually(func() error { return w.hasEvent("EgressPortsShared", "") })
 	for _, s := range sharing {
 		w.shares(s) // for its life
 	}

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/openshift/origin-node/hack/lab"
 )
 
@@ -474,7 +472,7 @@ func TestPool_AddressInUse(t *testing.T) {
 	}
 	w.begin()
 	for _, ip := range w.egressIPs {
-		w.eventually(func() error { return w.inUseTold(ip) })
+		w.eventually(func() error { return w.hasEvent("AddressInUse", "", ip+" ") })
 		for _, m := range w.members {
 			if w.has(m, ip) {
 				t.Errorf("%s has taken %s, which another host has", m.Name, ip)
@@ -488,20 +486,6 @@ func TestPool_AddressInUse(t *testing.T) {
 			t.Error("want a second on an idle machine")
 		}
 	}
-}
-
-// inUseTold returns an error unless an Event says that another host has an address.
-func (w *poolWorld) inUseTold(ip string) error {
-	events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, e := range events.Items {
-		if e.Reason == "AddressInUse" && e.Source.Component == eventSource && strings.Contains(e.Message, ip+" ") {
-			return nil
-		}
-	}
-	return fmt.Errorf("no Event says that another host has %s; there are: %v", ip, told(events.Items))
 }
 
 // TestPool_Keys: nodes with the same key are a pool; one with another key is no part of it, and takes nothing.

@@ -636,28 +636,13 @@ func TestSteering_TwoHolders(t *testing.T) {
 		return nil
 	})
 	for _, ip := range w.egressIPs {
-		w.eventually(func() error { return w.conflictTold(ip, first, second) })
+		w.eventually(func() error { return w.hasEvent("EgressIPOnSeveralNodes", "", ip, first.Name, second.Name) })
 	}
 	w.answered()
 	w.drop() // at the first
 	w.holder = second
 	w.steered()
 	w.clean(20)
-}
-
-// conflictTold returns an error unless an Event says that these nodes have an address.
-func (w *world) conflictTold(ip string, nodes ...*member) error {
-	events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, e := range events.Items {
-		if e.Type == v1.EventTypeWarning && e.Source.Component == eventSource && strings.Contains(e.Message, ip) &&
-			!slices.ContainsFunc(nodes, func(m *member) bool { return !strings.Contains(e.Message, m.Name) }) {
-			return nil
-		}
-	}
-	return fmt.Errorf("no Event says that several nodes have %s; there are: %v", ip, told(events.Items))
 }
 
 // TestSteering_ManyAddresses: the kernel of a node has a route for each holder, not for each address; and when one address

@@ -382,6 +382,22 @@ func (w *world) warnings(svc *v1.Service) ([]v1.Event, error) {
 // eventSource is the component that nodes write Events as.
 const eventSource = "network.openshift.io/egress-snat"
 
+// hasEvent returns an error unless an Event of a reason has these texts. about is its object, for example Node/node-1, or empty for any.
+func (w *world) hasEvent(reason, about string, texts ...string) error {
+	events, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		of := e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name
+		lacks := slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(e.Message, text) })
+		if e.Reason == reason && (about == "" || about == of) && !lacks {
+			return nil
+		}
+	}
+	return fmt.Errorf("no Event %s about %q says %q; there are: %v", reason, about, texts, told(events.Items))
+}
+
 // told is what Events say.
 func told(events []v1.Event) (result []string) {
 	for _, e := range events {

@@ -340,15 +340,9 @@ func (w *tunnelWorld) goOn(streams []*lab.AskedConn) {
 // told waits for Events of these reasons about an object.
 func (w *tunnelWorld) told(kind, name string, reasons ...string) {
 	w.Helper()
-	w.eventually(func() error {
-		list, err := w.Client().CoreV1().Events("").List(w.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=" + kind + ",involvedObject.name=" + name})
-		for _, reason := range reasons {
-			if err == nil && !slices.ContainsFunc(list.Items, func(e v1.Event) bool { return e.Reason == reason }) {
-				err = fmt.Errorf("no Event of the reason %s about %s: %v", reason, name, list.Items)
-			}
-		}
-		return err
-	})
+	for _, reason := range reasons {
+		w.eventually(func() error { return w.hasEvent(reason, kind+"/"+name) })
+	}
 }
 
 // metrics are the control node's of the tunnel's ports: values by name and labels.
