@@ -216,9 +216,7 @@ func TestAttack_BoundPortWhileNodeIsAway(t *testing.T) {
 			}
 			w.only(w.holder.Host, w.sends(w.answered))
 
-			away.Printed.Reset()
-			away.Start()
-			away.Ready()
+			away.AnewReady()
 			owner := fmt.Sprintf("process %d ", pid)
 			away.saysInOneLine(w.world, strings.NewReplacer(), owner, "of user 65534", "egress-snat-announce-port")
 			w.eventually(func() error { return w.hasEvent("EgressIPsNotAnnounced", "Node/"+away.Name, owner) })

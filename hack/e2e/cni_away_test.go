@@ -17,10 +17,7 @@ func TestCNI_NodeAway(t *testing.T) {
 	belongsTo(t, usual)
 	r := newKubeletWorld(t, settings{backend: lab.NFT, nftables: true})
 	r.scenario("killed", func() {
-		r.away(r.on.Kill, func() {
-			r.on.Printed.Reset()
-			r.on.Start()
-		})
+		r.away(r.on.Kill, func() { r.on.Anew() })
 	})
 	r.scenario("hangs", func() {
 		r.away(func() { r.on.Signal(syscall.SIGSTOP) }, func() { r.on.Signal(syscall.SIGCONT) })

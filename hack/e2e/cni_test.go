@@ -80,9 +80,7 @@ func (r *cniRuntime) stillBound() {
 	if _, err := r.tryStart(r.Context(), list, next); err == nil || !strings.Contains(err.Error(), "the kernel still has the address") {
 		r.Errorf("a pod of another namespace starts at %v: %v", old.ips, err)
 	}
-	r.on.Printed.Reset()
-	r.on.Start()
-	r.on.Ready()
+	r.on.AnewReady()
 	s := r.start(list, next)
 	r.firstPackets(s)
 	r.end(list, s)
@@ -368,8 +366,7 @@ func (r *cniRuntime) killed(do func(context.Context) (*sandbox, error)) (started
 	time.Sleep(after)
 	if ofNode {
 		r.on.Kill()
-		r.on.Printed.Reset()
-		r.on.Start()
+		r.on.Anew()
 	} else {
 		cancel() // kills the plugin that runs
 	}

@@ -124,9 +124,7 @@ func (r *cniRuntime) listOf(first, last int, further string) *libcni.NetworkConf
 func (r *cniRuntime) startWith(arguments string) {
 	r.Helper()
 	r.on.Configure(arguments)
-	r.on.Printed.Reset()
-	r.on.Start()
-	r.on.Ready()
+	r.on.AnewReady()
 }
 
 // withPlugin is what a node's list of plugins has beside the network plugin.

@@ -61,9 +61,8 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 		if status := m.Exit(); status != 75 {
 			t.Fatalf("%s: with another kubeconfig it ended with status %d, want 75", m.Name, status)
 		}
-		m.Printed.Reset()
 		managers = append(managers, manage(t, m.Node))
-		m.Start()
+		m.Anew()
 	}
 	w.publish()
 	w.published(w.members[0])
@@ -97,9 +96,7 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 		if status := m.Exit(); status != 75 {
 			t.Fatalf("%s: with a good kubeconfig again it ended with status %d, want 75", m.Name, status)
 		}
-		m.Printed.Reset()
-		m.Start()
-		m.Ready()
+		m.AnewReady()
 	}
 	w.published()
 	for i, m := range w.members[1:] {
@@ -144,9 +141,7 @@ func TestRights_TakenAwayWhileRunning(t *testing.T) {
 	if status := expired.Exit(); status != 75 {
 		t.Fatalf("with another kubeconfig it ended with status %d, want 75", status)
 	}
-	expired.Printed.Reset()
-	expired.Start()
-	expired.Ready()
+	expired.AnewReady()
 
 	bindings := w.Client().RbacV1().ClusterRoleBindings()
 	binding, err := bindings.Get(t.Context(), cluster.NodeGroup, metav1.GetOptions{})
@@ -182,9 +177,7 @@ func TestRights_TakenAwayWhileRunning(t *testing.T) {
 	if status := expired.Exit(); status != 75 {
 		t.Fatalf("with a good kubeconfig again it ended with status %d, want 75", status)
 	}
-	expired.Printed.Reset()
-	expired.Start()
-	expired.Ready()
+	expired.AnewReady()
 	w.published()
 	w.calm(fmt.Sprintf("rights taken away, a token ended; all nodes up to date %s after both were mended", since(back)))
 }

@@ -21,8 +21,7 @@ func TestAPIServer_Away(t *testing.T) {
 	stopped.Stop()
 	killed.Kill()
 	for _, m := range []*member{stopped, killed} {
-		m.Printed.Reset()
-		m.Start()
+		m.Anew()
 		m.Says("Waiting for caches to sync")
 	}
 	time.Sleep(time.Until(began.Add(away))) // the fault is its length

@@ -57,8 +57,7 @@ func TestConntrack_TableIsFull(t *testing.T) {
 	w.blog.settle(w.blog.pods...)
 	changed := since(began)
 	victim.Kill()
-	victim.Printed.Reset()
-	victim.Start()
+	victim.Anew()
 	time.Sleep(5 * time.Second) // the fault is its length
 	if strings.Contains(victim.Printed.String(), inPlace) {
 		t.Error("the node is ready although it cannot reach the API server")
@@ -230,9 +229,7 @@ func TestConntrack_WithoutItsNetlink(t *testing.T) {
 	t.Setenv("OPENSHIFT", strings.TrimPrefix(victim.Variables[0], withoutConntrack+"="))
 	victim.Variables = nil
 	victim.Stop()
-	victim.Printed.Reset()
-	victim.Start()
-	victim.Ready()
+	victim.AnewReady()
 	w.published()
 	w.calm("no conntrack netlink on one node")
 }

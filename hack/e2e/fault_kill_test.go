@@ -69,9 +69,8 @@ func TestKill_DuringAWrite(t *testing.T) {
 			if w.strays(w.blog) == nil {
 				t.Errorf("%s of %s: no flow uses the old address, so the test shows nothing", moment.name, family)
 			}
-			victim.Printed.Reset()
 			began := time.Now()
-			victim.Start()
+			victim.Anew()
 			w.published()
 			t.Logf("killed %s of %s: all well %s after the next start", moment.name, family, since(began))
 		}
@@ -143,10 +142,8 @@ func killedAgainAndAgain(t *testing.T, times int, s settings) {
 // restart returns how long a node takes from its start to its first complete sync.
 func restart(m *member) time.Duration {
 	m.Kill()
-	m.Printed.Reset()
 	began := time.Now()
-	m.Start()
-	m.Ready()
+	m.AnewReady()
 	return time.Since(began)
 }
 

@@ -50,9 +50,7 @@ func (w *steeredWorld) killDuringMove(to, victim *member, after time.Duration) {
 	}()
 	w.move(to)
 	<-killed
-	victim.Printed.Reset()
-	victim.Start()
-	victim.Ready()
+	victim.AnewReady()
 	w.steered()
 }
 
@@ -76,16 +74,13 @@ func TestSteering_SomethingInTheWay(t *testing.T) {
 			m.Stop()
 			does(other.comes)
 			m.Configure(`egress-snat-steering: [required]`)
-			m.Printed.Reset()
-			m.Start()
+			m.Anew()
 			if status := m.Exit(); status != 1 {
 				w.Errorf("required: it ends with status %d, want 1", status)
 			}
 			m.Says(other.says)
 			m.Configure("")
-			m.Printed.Reset()
-			m.Start()
-			m.Ready()
+			m.AnewReady()
 			m.Says(other.says)
 			m.Says("use it here, and get no answers")
 			by := w.sends(func() {
@@ -122,9 +117,7 @@ func TestSteering_KernelRefuses(t *testing.T) {
 	w.goesAlone(m, steering)
 	end()
 	m.Configure("")
-	m.Printed.Reset()
-	m.Start()
-	m.Ready()
+	m.AnewReady()
 	w.steered()
 	w.clean(10)
 }
@@ -155,8 +148,7 @@ func (w *steeredWorld) goesAlone(m *member, reason string) {
 	}
 	m.Stop()
 	m.Configure("egress-snat-steering: [required]")
-	m.Printed.Reset()
-	m.Start()
+	m.Anew()
 	if status := m.Exit(); status != 1 {
 		w.Errorf("required: it ends with status %d, want 1", status)
 	}

@@ -57,14 +57,10 @@ func TestNode_SecondOneRefusesToRun(t *testing.T) {
 	}))
 	refused("without egress SNAT", nil, pid, "--config="+w.otherConfig(first, map[string]any{"egress-snat": []string{"false"}}))
 
-	first.Printed.Reset()
 	first.Stop()
-	first.Start()
-	first.Ready()
-	first.Printed.Reset()
+	first.AnewReady()
 	first.Kill()
-	first.Start()
-	first.Ready()
+	first.AnewReady()
 	first.Printed.Reset()
 	first.Configure(`v: ["3"]`)
 	if status := first.Exit(); status != 75 {

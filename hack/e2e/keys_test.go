@@ -206,9 +206,7 @@ func TestKeys_MissingRight(t *testing.T) {
 	w.must(w.Client().RbacV1().Roles(leaseNamespace).Delete(t.Context(), "without-secrets-secrets", metav1.DeleteOptions{}))
 	restart := func() {
 		m.Stop()
-		m.Printed.Reset()
-		m.Start()
-		m.Ready()
+		m.AnewReady()
 	}
 	w.scenario("a process that starts without the right has the keys of its file", func() {
 		restart()
@@ -222,9 +220,7 @@ func TestKeys_MissingRight(t *testing.T) {
 		w.must(err)
 		text[0] ^= 1
 		w.must(os.WriteFile(keptKeys(m), text, 0o600))
-		m.Printed.Reset()
-		m.Start()
-		m.Ready()
+		m.AnewReady()
 		m.Says("the checksum at its end is wrong")
 		w.eventually(func() error { return w.faulty(m, "key_missing", 1) })
 		w.movesWithin(w.members[0], atLast)

@@ -60,9 +60,7 @@ func TestNeighbours_Fixtures(t *testing.T) {
 			for _, m := range w.members {
 				m.Stop()
 				w.load(m, f)
-				m.Printed.Reset()
-				m.Start()
-				m.Ready()
+				m.AnewReady()
 			}
 			w.rightBeside(f)
 			for _, m := range w.members {

@@ -306,8 +306,7 @@ func TestPool_APIServerAway(t *testing.T) {
 	p := w.probe(ip, next)
 	began := time.Now()
 	next.Kill()
-	next.Printed.Reset()
-	next.Start()
+	next.Anew()
 	time.Sleep(35 * time.Second) // longer than the kernel keeps addresses
 	w.end(p, ip, "process restarted, API server away", began, slow)
 	if !w.has(next, ip) {

@@ -23,9 +23,7 @@ func TestPool_OneNode(t *testing.T) {
 	})
 	w.scenario("started anew", func() {
 		m.Stop()
-		m.Printed.Reset()
-		m.Start()
-		m.Ready()
+		m.AnewReady()
 		w.answered()
 		if takes := w.takes(); takes > 0 {
 			w.Errorf("%d egress IPs were taken again", takes)

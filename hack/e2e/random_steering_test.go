@@ -342,8 +342,7 @@ func (w *randomWorld) startProcess() bool {
 func (w *randomWorld) restart(m *member) {
 	w.Helper()
 	m.Kill()
-	m.Printed.Reset()
-	m.Start()
+	m.Anew()
 	delete(w.down, m)
 }
 

@@ -91,9 +91,7 @@ func (w *realWorld) installs(old []realPod) {
 	m := w.members[0]
 	m.Stop()
 	m.Configure(w.installing(filepath.Dir(os.Getenv("OPENSHIFT"))))
-	m.Printed.Reset()
-	m.Start()
-	m.Ready()
+	m.AnewReady()
 	w.eventually(func() error {
 		text, err := os.ReadFile(w.list())
 		if err == nil && !strings.Contains(string(text), cni.Plugin) {

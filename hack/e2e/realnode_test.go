@@ -162,9 +162,7 @@ func (w *realWorld) statusAndGC(runtime string) {
 		known[unknown.Pod.UID] = true
 	}
 	w.reportsReady(m, v1.ConditionFalse, "origin-node-cni: the node cannot bind pods now")
-	m.Printed.Reset()
-	m.Start()
-	m.Ready()
+	m.AnewReady()
 	w.ready()
 	w.knows(known)
 }

@@ -36,9 +36,7 @@ func TestAnnounce_APIServerAwayWhileTheAddressMoves(t *testing.T) {
 	w.Logf("the API server was away for %s", since(away))
 	w.must(w.APIServer.Start())
 	w.must(w.APIServer.Ready(t.Context()))
-	w.holder.Printed.Reset()
-	w.holder.Start()
-	w.holder.Ready()
+	w.holder.AnewReady()
 	back := time.Now()
 	w.steered()
 	t.Logf("all well %s after the API server was back", since(back))
@@ -106,8 +104,7 @@ func TestAnnounce_SteeringSwitchedOff(t *testing.T) {
 	restart := func(arguments string) {
 		holder.Stop()
 		holder.Configure(arguments)
-		holder.Printed.Reset()
-		holder.Start()
+		holder.Anew()
 	}
 	for _, off := range []string{"egress-snat-steering: ['off']", "egress-snat: ['false']"} {
 		w.scenario(off, func() {

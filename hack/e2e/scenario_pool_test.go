@@ -402,9 +402,7 @@ func (w *poolWorld) boots(m *member) error {
 	if err := w.SetLink(m.Host, true); err != nil {
 		return err
 	}
-	m.Printed.Reset()
-	m.Start()
-	m.Ready()
+	m.AnewReady()
 	return nil
 }
 
@@ -451,9 +449,7 @@ func TestPool_ProcessIsKilled(t *testing.T) {
 		began := time.Now()
 		holder.Kill()
 		time.Sleep(3 * time.Second) // the time that it is away
-		holder.Printed.Reset()
-		holder.Start()
-		holder.Ready()
+		holder.AnewReady()
 		w.complete()
 		if now := w.holderOf(ip, nil); now != holder {
 			t.Errorf("%s has moved to %s", ip, now.Name)

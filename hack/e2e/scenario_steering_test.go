@@ -319,9 +319,7 @@ func (w *world) restart(m *member, arguments string) {
 	w.Helper()
 	m.Stop()
 	m.Configure(arguments)
-	m.Printed.Reset()
-	m.Start()
-	m.Ready()
+	m.AnewReady()
 }
 
 // TestSteering_AddressOnNoNode: an egress IP that no node has, or that all have on loopback or on an interface without ARP,

@@ -205,8 +205,7 @@ func (w *world) reconfigure(arguments string) {
 		if status := m.Exit(); status != 75 {
 			w.Fatalf("%s ended with status %d, want 75", m.Name, status)
 		}
-		m.Printed.Reset()
-		m.Start()
+		m.Anew()
 	}
 	for _, m := range w.members {
 		m.Ready()

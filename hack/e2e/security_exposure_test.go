@@ -207,9 +207,7 @@ func (w *world) restartWith(m *member, arguments string, flags ...string) {
 	if status := m.Exit(); status != 75 {
 		w.Fatalf("%s ended with status %d, want 75", m.Name, status)
 	}
-	m.Printed.Reset()
-	m.Start(flags...)
-	m.Ready()
+	m.AnewReady(flags...)
 }
 
 // listeners are the sockets that wait for somebody on a node, sorted.

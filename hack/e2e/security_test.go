@@ -449,8 +449,7 @@ func TestRights_MissingOneIsNamedInTheLog(t *testing.T) {
 				// API servers that cannot stream a list into a watch (KEP-3157) are asked for it.
 				m.Configure(`feature-gates: ["WatchListClient=false"]`)
 			}
-			m.Printed.Reset()
-			m.Start()
+			m.Anew()
 			began := time.Now()
 			if missing.resource == "events" {
 				contend()

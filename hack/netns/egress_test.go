@@ -183,9 +183,7 @@ func TestRestart_DisturbsNothing(t *testing.T) {
 // restart starts the node and waits for its first complete sync.
 func (n *node) restart() {
 	n.Helper()
-	n.Printed.Reset()
-	n.start()
-	n.Ready()
+	n.AnewReady("--manifests=" + n.manifests())
 }
 
 // watchSource makes flows from the pod all the time; each must be answered, and seen as want.

@@ -158,9 +158,7 @@ func TestBackend_ChangesKeepTheEgressIP(t *testing.T) {
 		}
 		n.Backend, n.Arguments = way.backend, way.arguments
 		n.Configure("")
-		n.Printed.Reset()
-		n.start()
-		n.Ready()
+		n.restart()
 		n.holdsPlan(soon)
 		if err := traffic.Round(t.Context()); err != nil {
 			t.Fatalf("%s: %v", way.name, err)
@@ -270,9 +268,7 @@ func TestBackend_KernelRefuses(t *testing.T) {
 		}
 	}
 	n.Configure(`egress-snat-backend: [auto]`)
-	n.Printed.Reset()
-	n.start()
-	n.Ready()
+	n.restart()
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 	if said := strings.Count(n.Printed.String(), "Egress SNAT uses iptables rules because nftables is unavailable"); said != 1 {
 		t.Errorf("it has said %d times that it uses iptables, want once", said)

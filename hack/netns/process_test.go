@@ -62,9 +62,7 @@ func simpleNode(t *testing.T) *node {
 func TestNode_EndsOnSignals(t *testing.T) {
 	n := simpleNode(t)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		n.Printed.Reset()
-		n.start()
-		n.Ready()
+		n.restart()
 		n.End(signal)
 	}
 }
@@ -486,9 +484,7 @@ func TestMode_LeftoversOfAnother(t *testing.T) {
 	n.Stop()
 	run("iptables -w -t nat -N OTHER; iptables -w -t nat -A OTHER -j KUBE-SERVICES")
 	n.Configure(`proxy-mode: ["nftables"]`)
-	n.Printed.Reset()
-	n.start()
-	n.Ready()
+	n.restart()
 	if !verify() {
 		t.Error("verify does not tell of the chain that is left")
 	}
@@ -505,9 +501,7 @@ func TestMode_LeftoversOfAnother(t *testing.T) {
 
 	n.Stop()
 	n.Configure("")
-	n.Printed.Reset()
-	n.start()
-	n.Ready()
+	n.restart()
 	if out := run("nft list tables"); strings.Contains(out, "kube-proxy") || verify() {
 		t.Errorf("back in the mode iptables there is:\n%s", out)
 	}

@@ -220,6 +220,20 @@ func (n *Node) Start(args ...string) {
 	n.ended = ended
 }
 
+// Anew is Start with a log that begins with it.
+func (n *Node) Anew(args ...string) {
+	n.t.Helper()
+	n.Printed.Reset()
+	n.Start(args...)
+}
+
+// AnewReady is Anew, and waits for the first complete sync.
+func (n *Node) AnewReady(args ...string) {
+	n.t.Helper()
+	n.Anew(args...)
+	n.Ready()
+}
+
 // Ended is closed when the process has ended.
 func (n *Node) Ended() <-chan struct{} { return n.ended }
 
