@@ -170,14 +170,9 @@ func compareOutlooks(before, after []desk.Outlook) error {
 }
 
 func firstDifference(before, after []plan.Binding) error {
-	has := map[plan.Binding]bool{}
-	for _, b := range after {
-		has[b] = true
-	}
-	for _, b := range before {
-		if !has[b] {
-			return fmt.Errorf("pod %s would no longer leave from %s for %s by the Service %s", b.Pod, b.EgressIP, b.Protocol, b.Service)
-		}
+	if lost := kernel.Without(before, after); len(lost) > 0 {
+		b := lost[0]
+		return fmt.Errorf("pod %s would no longer leave from %s for %s by the Service %s", b.Pod, b.EgressIP, b.Protocol, b.Service)
 	}
 	return errors.New("more pods would have an egress IP")
 }

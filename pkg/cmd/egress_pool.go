@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,9 +111,9 @@ func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Dura
 		select {
 		case <-ctx.Done():
 			if c.Context().Err() != nil {
-				return fmt.Errorf("interrupted: this node still has %s, and goes on giving them away; 'openshift egress undrain' ends that", joinAddresses(own.Held))
+				return fmt.Errorf("interrupted: this node still has %s, and goes on giving them away; 'openshift egress undrain' ends that", kernel.Join(own.Held, ", "))
 			}
-			return fmt.Errorf("after %s this node still has %s, since no other node of the pool can hold them; 'openshift egress pool' shows the others", timeout, joinAddresses(own.Held))
+			return fmt.Errorf("after %s this node still has %s, since no other node of the pool can hold them; 'openshift egress pool' shows the others", timeout, kernel.Join(own.Held, ", "))
 		case <-time.After(drainPoll):
 		}
 		next, err := o.client().Pool(ctx)
@@ -130,14 +129,6 @@ func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Dura
 // it is drained.
 func gaveAllAway(m status.PoolMember) bool {
 	return (m.State == status.Draining || m.State == status.Leaving) && len(m.Held) == 0
-}
-
-func joinAddresses(addresses []netip.Addr) string {
-	var texts []string
-	for _, ip := range addresses {
-		texts = append(texts, ip.String())
-	}
-	return strings.Join(texts, ", ")
 }
 
 func (o *egressOptions) printPool(w io.Writer, pool status.Pool) error {

@@ -104,12 +104,12 @@ func (o *tunnelOptions) list(c *cobra.Command) error {
 	}
 	nodes := [][]string{{"NODE", "ADDRESSES", "WAY", "REASON"}}
 	for _, n := range s.Nodes {
-		nodes = append(nodes, []string{n.Name, orNone(joinAddrs(n.Addresses)), string(n.Way), n.Why})
+		nodes = append(nodes, []string{n.Name, orNone(kernel.Join(n.Addresses, ",")), string(n.Way), n.Why})
 	}
 	ports := [][]string{{"PORTS", "GO TO"}}
 	for _, f := range s.Families {
 		for _, t := range f.Redirects.Targets() {
-			ports = append(ports, []string{joinPorts(t.Ports), t.To.String()})
+			ports = append(ports, []string{kernel.Join(t.Ports, ","), t.To.String()})
 		}
 	}
 	err = (&table{out: c.OutOrStdout()}).write(nodes...)
@@ -118,22 +118,6 @@ func (o *tunnelOptions) list(c *cobra.Command) error {
 		err = errors.Join(err, spaceErr, (&table{out: c.OutOrStdout()}).write(ports...))
 	}
 	return errors.Join(err, warn(c.ErrOrStderr(), tunnelProblems(s)))
-}
-
-func joinAddrs(addrs []netip.Addr) string {
-	texts := make([]string, 0, len(addrs))
-	for _, addr := range addrs {
-		texts = append(texts, addr.String())
-	}
-	return strings.Join(texts, ",")
-}
-
-func joinPorts(ports []uint16) string {
-	texts := make([]string, 0, len(ports))
-	for _, port := range ports {
-		texts = append(texts, strconv.Itoa(int(port)))
-	}
-	return strings.Join(texts, ",")
 }
 
 func (o *tunnelOptions) explain(c *cobra.Command, argument string) error {
@@ -152,7 +136,7 @@ func (o *tunnelOptions) explain(c *cobra.Command, argument string) error {
 	if node.Name == "" {
 		fmt.Fprintf(&text, "%s is no address of a node\n", addrs[0])
 	} else {
-		fmt.Fprintf(&text, "Node %s: %s\n  %s: %s\n", node.Name, orNone(joinAddrs(node.Addresses)), node.Way, node.Why)
+		fmt.Fprintf(&text, "Node %s: %s\n  %s: %s\n", node.Name, orNone(kernel.Join(node.Addresses, ",")), node.Way, node.Why)
 	}
 	for _, addr := range addrs {
 		for _, p := range portsToExplain(s, port) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -25,6 +24,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
@@ -323,14 +323,6 @@ func (p *Proxy) logStart(ctx context.Context) {
 	case len(p.extension.ClusterCIDRs) == 0:
 		logger.Info("Egress SNAT is on, but proxyArguments.cluster-cidr is not set: it writes no rules unless OpenShift's Network object has the cluster CIDRs", "file", p.config.File)
 	default:
-		logger.Info("Egress SNAT is on", "clusterCIDRs", joinPrefixes(p.extension.ClusterCIDRs), "exclusions", joinPrefixes(p.extension.Exclusions))
+		logger.Info("Egress SNAT is on", "clusterCIDRs", kernel.Join(p.extension.ClusterCIDRs, ","), "exclusions", kernel.Join(p.extension.Exclusions, ","))
 	}
-}
-
-func joinPrefixes(prefixes []netip.Prefix) string {
-	var texts []string
-	for _, prefix := range prefixes {
-		texts = append(texts, prefix.String())
-	}
-	return strings.Join(texts, ",")
 }

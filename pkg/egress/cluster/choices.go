@@ -13,6 +13,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Where a Service has several egress IPs, the node of each of its pods chooses one of them when it first sees the pod, says so in its
@@ -178,12 +179,7 @@ func (c *choices) put(node string, service plan.Service, pod, ip netip.Addr) boo
 	if c.told[node] == nil {
 		c.told[node] = plan.NodeChoices{}
 	}
-	of := c.told[node][service.String()]
-	if of == nil {
-		of = map[netip.Addr]netip.Addr{}
-		c.told[node][service.String()] = of
-	}
-	of[pod] = ip
+	kernel.Put(c.told[node], service.String(), pod, ip)
 	return true
 }
 
@@ -211,10 +207,7 @@ func (c *choices) drop(node string, service plan.Service, pod netip.Addr) {
 // count counts one that this node has chosen.
 func (c *choices) count(service plan.Service, pod, ip netip.Addr) {
 	c.room.take(service, pod, ip)
-	if c.own[pod] == nil {
-		c.own[pod] = map[netip.Addr]int{}
-	}
-	c.own[pod][ip]++
+	kernel.Put(c.own, pod, ip, c.own[pod][ip]+1)
 }
 
 // LabelKeys are those of Nodes' labels that count.
@@ -413,10 +406,7 @@ func (s *State) keepChoice(family v1.IPFamily, name types.NamespacedName, had ne
 			s.choices.put(e.Node, PlanName(name), e.Addr, had)
 			return
 		}
-		if s.choices.assumed[name] == nil {
-			s.choices.assumed[name] = map[podOn]*assumption{}
-		}
-		s.choices.assumed[name][podOn{e.Node, e.Addr}] = &assumption{ip: had}
+		kernel.Put(s.choices.assumed, name, podOn{e.Node, e.Addr}, &assumption{ip: had})
 	}
 	for endpoints := range s.endpointsOfKind(name, headless) {
 		endpoints = ofFamily(family, endpoints, endpointAddr)
@@ -552,10 +542,7 @@ func (s *State) choicesOf(family v1.IPFamily) plan.Choices {
 		if result[node] == nil {
 			result[node] = plan.NodeChoices{}
 		}
-		if result[node][service.String()] == nil {
-			result[node][service.String()] = map[netip.Addr]netip.Addr{}
-		}
-		result[node][service.String()][pod] = ip
+		kernel.Put(result[node], service.String(), pod, ip)
 	}
 	for node, told := range s.choices.told {
 		for name, of := range told {

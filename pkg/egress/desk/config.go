@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // published is a configuration, and the nodes that publish it, sorted.
@@ -67,10 +67,4 @@ func hasNode(nodes []*v1.Node, lease *coordinationv1.Lease) bool {
 }
 
 // several returns some names for a message.
-func several(names []string) string {
-	const most = 3
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
+func several(names []string) string { return kernel.Listed(names, 3, "more") }

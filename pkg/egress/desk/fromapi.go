@@ -98,10 +98,7 @@ func announced(directory *holders.Directory, fresh map[netip.Addr][]string, mode
 	explainer := plan.NewExplainer(f.Input, f.Plan)
 	pods := map[netip.Addr]map[netip.Addr]bool{}
 	for _, b := range f.Plan.Bindings {
-		if pods[b.EgressIP] == nil {
-			pods[b.EgressIP] = map[netip.Addr]bool{}
-		}
-		pods[b.EgressIP][b.Pod] = true
+		kernel.Put(pods, b.EgressIP, b.Pod, true)
 	}
 	ways := directory.Ways(claimed, mode, now)
 	for _, ip := range claimed {

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Migration is what keeps the egress IPs of a Service's pods when the field spec.externalIPs is gone.
@@ -27,13 +27,7 @@ type Migration struct {
 }
 
 // Annotation returns the value of EgressIPAnnotation.
-func (m Migration) Annotation() string {
-	texts := make([]string, len(m.EgressIPs))
-	for i, ip := range m.EgressIPs {
-		texts[i] = ip.String()
-	}
-	return strings.Join(texts, ",")
-}
+func (m Migration) Annotation() string { return kernel.Join(m.EgressIPs, ",") }
 
 // MigrationFrom returns a Migration for each Service with external IPs that claims something by the objects, sorted by Service. What of
 // the objects cannot be read is in err.

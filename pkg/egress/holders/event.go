@@ -91,10 +91,7 @@ type NodeDeleted struct{ Name string }
 
 func (e Elsewhere) apply(d *Directory) {
 	before := d.elsewhere
-	d.elsewhere = make(map[netip.Addr]bool, len(e.Addresses))
-	for _, ip := range e.Addresses {
-		d.elsewhere[ip] = true
-	}
+	d.elsewhere = kernel.SetOf(e.Addresses)
 	for ip := range d.own {
 		if before[ip] != d.elsewhere[ip] {
 			d.refresh(ip)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/failure"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
@@ -219,11 +220,8 @@ func (i *interfaces) setAddress(link int, ip net.IP, flags int, exists bool) (ch
 		delete(i.onLink[link], addr)
 		return changed
 	}
-	if i.onLink[link] == nil {
-		i.onLink[link] = map[netip.Addr]bool{}
-	}
 	changed = !i.onLink[link][addr]
-	i.onLink[link][addr] = true
+	kernel.Put(i.onLink, link, addr, true)
 	return changed
 }
 

@@ -86,11 +86,7 @@ func (p *Part) neighbour(family v1.IPFamily, name string) (netip.Addr, error) {
 func (p *Part) passOn(former map[netip.Addr]netip.Addr) {
 	of := map[v1.IPFamily]map[netip.Addr]netip.Addr{}
 	for ip, node := range former {
-		family := cluster.FamilyOf(ip)
-		if of[family] == nil {
-			of[family] = map[netip.Addr]netip.Addr{}
-		}
-		of[family][ip] = node
+		kernel.Put(of, cluster.FamilyOf(ip), ip, node)
 	}
 	for family, nodes := range of {
 		if w := p.handovers[family]; w != nil {

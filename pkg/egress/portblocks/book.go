@@ -716,10 +716,7 @@ func (b *Book) spares(now time.Time) map[netip.Addr]map[kernel.Ports]bool {
 		}
 		for _, ports := range b.sparesFor(g, now) {
 			for _, ip := range g.ips {
-				if spares[ip] == nil {
-					spares[ip] = map[kernel.Ports]bool{}
-				}
-				spares[ip][ports] = true
+				kernel.Put(spares, ip, ports, true)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -124,13 +123,7 @@ func troubles(cannot error, now portsecurity.Status) (faults []fault, told []tel
 }
 
 // some names no more than a few: there may be one for each pod.
-func some(names []string) string {
-	const few = 5
-	if more := len(names) - few; more > 0 {
-		return fmt.Sprintf("%s and %d more interfaces", strings.Join(names[:few], ", "), more)
-	}
-	return strings.Join(names, ", ")
-}
+func some(names []string) string { return kernel.Listed(names, 5, "more interfaces") }
 
 // uncheckedPods returns the addresses of bound pods of this node that are behind no interface that is known.
 func (g *Guard) uncheckedPods(ctx context.Context) []netip.Addr {

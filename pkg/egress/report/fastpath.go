@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -54,11 +53,8 @@ func (r *Reporter) fastWarnings() (lines []string) {
 			lines = append(lines, fmt.Sprintf("%s%s%s: %s", status.Warning, slow, name, why))
 		}
 	}
-	if count := len(now.Refused); count > 0 {
-		at := strings.Join(now.Refused[:min(count, 3)], ", ")
-		if count > 3 {
-			at += fmt.Sprintf(" and %d more interfaces", count-3)
-		}
+	if len(now.Refused) > 0 {
+		at := kernel.Listed(now.Refused, 3, "more interfaces")
 		lines = append(lines, fmt.Sprintf("%s%sa tc filter is at %s. See 'tc filter show dev %s ingress' on the node", status.Warning, slow, at, now.Refused[0]))
 	}
 	return lines

@@ -11,6 +11,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 var _ status.Source = &Reporter{}
@@ -104,10 +105,7 @@ func (r *Reporter) podsHere(explainer *plan.Explainer, p plan.Plan) map[netip.Ad
 		if endpoint, _ := explainer.Endpoint(b.Service, b.Pod); endpoint.Node != "" && endpoint.Node != r.config.NodeName {
 			continue
 		}
-		if pods[b.EgressIP] == nil {
-			pods[b.EgressIP] = map[netip.Addr]bool{}
-		}
-		pods[b.EgressIP][b.Pod] = true
+		kernel.Put(pods, b.EgressIP, b.Pod, true)
 	}
 	return pods
 }

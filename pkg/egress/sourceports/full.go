@@ -102,12 +102,8 @@ func (al *Allocator) setting(id string) *os.File {
 func (al *Allocator) isNew(id string, what fullness) bool {
 	al.mu.Lock()
 	defer al.mu.Unlock()
-	told := al.full.told
-	if told[id] == nil {
-		told[id] = map[fullness]bool{}
-	}
-	was := told[id][what]
-	told[id][what] = true
+	was := al.full.told[id][what]
+	kernel.Put(al.full.told, id, what, true)
 	return !was
 }
 
@@ -229,11 +225,7 @@ func (al *Allocator) busiest(ctx context.Context, pods []attachments.Attachment)
 		first, last, _ := a.Block()
 		least = min(least, int(last-first)+1)
 		for _, p := range a.Ports {
-			family := kernel.Family(cluster.FamilyOf(p.IP))
-			if families[family] == nil {
-				families[family] = map[netip.Addr]bool{}
-			}
-			families[family][p.IP] = true
+			kernel.Put(families, kernel.Family(cluster.FamilyOf(p.IP)), p.IP, true)
 		}
 	}
 	if len(pods) == 0 {

@@ -200,10 +200,7 @@ func (s *Steerer) next(event holders.Event) (after outcome) {
 	}
 	after.sooner = s.wakesSooner(now)
 	if own, is := event.(holders.OwnAddresses); is {
-		here := map[netip.Addr]bool{}
-		for _, ip := range own.Addresses {
-			here[ip] = true
-		}
+		here := kernel.SetOf(own.Addresses)
 		after.came = maps.Clone(here)
 		maps.DeleteFunc(after.came, func(ip netip.Addr, _ bool) bool { return s.here[ip] })
 		s.here = here

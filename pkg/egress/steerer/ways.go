@@ -103,11 +103,7 @@ func (s *Steerer) noteClaims(now time.Time) (changed bool) {
 		return false
 	}
 	s.claims = append([]netip.Addr{}, claims...) // not nil
-	claimed := make(map[netip.Addr]bool, len(claims))
-	for _, ip := range claims {
-		claimed[ip] = true
-	}
-	_, changed = s.node.Next(holders.Claimed{Addresses: claimed}, now)
+	_, changed = s.node.Next(holders.Claimed{Addresses: kernel.SetOf(claims)}, now)
 	return changed
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/extension"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
@@ -276,10 +277,7 @@ func (r *EventRecorder) SetTroubles(number uint64, troubles map[plan.Service][]T
 
 // refuse notes all refusals of a Service in an IP family.
 func (r *EventRecorder) refuse(service plan.Service, family v1.IPFamily, of refused) {
-	if r.refusals[service] == nil {
-		r.refusals[service] = map[v1.IPFamily]refused{}
-	}
-	if r.refusals[service][family] = of; len(of.Refusals) == 0 {
+	if kernel.Put(r.refusals, service, family, of); len(of.Refusals) == 0 {
 		delete(r.refusals[service], family)
 	}
 	if len(r.refusals[service]) == 0 {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // How many lines the log has on Nodes' addresses: so many at once, and one more each so often.
@@ -34,12 +35,8 @@ func (l *NodeFaultLog) Log(faults []plan.NodeFault) {
 	if slices.Equal(l.known, faults) {
 		return
 	}
-	before := make(map[plan.NodeFault]bool, len(l.known))
-	for _, fault := range l.known {
-		before[fault] = true
-	}
-	for _, fault := range faults {
-		if !before[fault] && l.lines.TryAccept() {
+	for _, fault := range kernel.Without(faults, l.known) {
+		if l.lines.TryAccept() {
 			l.logger.Error(nil, "A Node object reports an address that is not its own, or that it should not have", "node", fault.Node, "address", fault.Address, "message", fault.Message)
 		}
 	}

@@ -212,18 +212,11 @@ func Between(from, to Content) Change {
 func (c Change) between(set string, from, to Elements) {
 	added, removed := diff(from, to)
 	for _, key := range removed {
-		note(c.Removed, set, key, from[key])
+		kernel.Put(c.Removed, set, key, from[key])
 	}
 	for _, key := range added {
-		note(c.Added, set, key, to[key])
+		kernel.Put(c.Added, set, key, to[key])
 	}
-}
-
-func note(where map[string]Elements, set string, key Key, value netip.Addr) {
-	if where[set] == nil {
-		where[set] = Elements{}
-	}
-	where[set][key] = value
 }
 
 // Edit changes a content in place, and knows what some of its elements were before.
@@ -248,12 +241,9 @@ func (e Edit) touch(set string, key Key) {
 	if e.before == nil {
 		return
 	}
-	if e.before[set] == nil {
-		e.before[set] = map[Key]former{}
-	}
 	if _, known := e.before[set][key]; !known {
 		value, there := e.content[set][key]
-		e.before[set][key] = former{value, there}
+		kernel.Put(e.before, set, key, former{value, there})
 	}
 }
 
@@ -293,10 +283,10 @@ func (e Edit) Change() Change {
 		for key, was := range keys {
 			value, there := e.content[set][key]
 			if was.there && (!there || value != was.value) {
-				note(c.Removed, set, key, was.value)
+				kernel.Put(c.Removed, set, key, was.value)
 			}
 			if there && (!was.there || value != was.value) {
-				note(c.Added, set, key, value)
+				kernel.Put(c.Added, set, key, value)
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (s *run) logDifferences(event Looked, differences []string) {
 // steering may have taken it.
 func (s *run) wrote(bindings []kernel.Binding) bool {
 	written := slices.AppendSeq(slices.Clone(s.pendingRemovals), maps.Keys(s.belief.since))
-	bindings = without(bindings, without(s.change.Added, written))
+	bindings = kernel.Without(bindings, kernel.Without(s.change.Added, written))
 	return slices.Equal(kernel.Sorted(bindings), kernel.Sorted(written))
 }
 

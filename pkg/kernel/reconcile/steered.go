@@ -203,7 +203,7 @@ func (d *steeredDriver) update(ctx context.Context, change kernel.Change, remove
 	if d.writer == nil {
 		return d.driver.update(ctx, change, removed)
 	}
-	d.leaving = without(append(d.leaving, change.Removed...), change.Added)
+	d.leaving = kernel.Without(append(d.leaving, change.Removed...), change.Added)
 	d.writer.Record(removed)
 	steered, err := d.writer.Update(ctx, change, d.leaving)
 	if err != nil && !d.writer.Known() { // somebody may have removed what it is a change of
@@ -216,18 +216,6 @@ func (d *steeredDriver) update(ctx context.Context, change kernel.Change, remove
 	}
 	changed, size, err = d.driver.update(ctx, change, removed)
 	return changed || steered, size, err
-}
-
-// without returns what of a list others are not.
-func without[T comparable](list, others []T) []T {
-	if len(list) == 0 || len(others) == 0 {
-		return list
-	}
-	known := make(map[T]bool, len(others))
-	for _, one := range others {
-		known[one] = true
-	}
-	return slices.DeleteFunc(slices.Clone(list), func(one T) bool { return known[one] })
 }
 
 // judged removes from the steering what has left the rules.

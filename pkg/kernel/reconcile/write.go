@@ -61,7 +61,7 @@ func (s *run) owe(change kernel.Change) {
 	s.oweBlocks(change)
 	s.oweRemoved(change.Removed, func(b kernel.Binding) bool { return hasWay(s.belief.steering, b) })
 	before, now := s.belief.networks, change.Networks
-	if lacksAny(now.ClusterCIDRs, before.ClusterCIDRs) || lacksAny(now.Exclusions, before.Exclusions) {
+	if !now.Equal(before) && len(kernel.Without(before.ClusterCIDRs, now.ClusterCIDRs))+len(kernel.Without(before.Exclusions, now.Exclusions)) > 0 {
 		s.debt.All = true // what was excluded is not any more
 	}
 	s.owePods(change.Added)
@@ -73,7 +73,7 @@ func (s *run) owe(change kernel.Change) {
 func (s *run) oweBlocks(change kernel.Change) {
 	before := s.belief.steering
 	if !slices.Equal(before.Blocks, change.Steering.Blocks) {
-		s.lostBlocks = append(s.lostBlocks, without(before.Blocks, change.Steering.Blocks)...)
+		s.lostBlocks = append(s.lostBlocks, kernel.Without(before.Blocks, change.Steering.Blocks)...)
 	}
 	if len(change.Removed) > 0 || !maps.Equal(before.Ways, change.Steering.Ways) {
 		s.oweFlowsOf(before.Blocks)
@@ -180,18 +180,6 @@ func (s *run) owePods(bindings []kernel.Binding) {
 		}
 		s.debt.Pods[b.Pod] = true
 	}
-}
-
-// lacksAny tells whether something of before is not in now.
-func lacksAny(now, before []netip.Prefix) bool {
-	if slices.Equal(now, before) {
-		return false
-	}
-	there := make(map[netip.Prefix]bool, len(now))
-	for _, cidr := range now {
-		there[cidr] = true
-	}
-	return slices.ContainsFunc(before, func(cidr netip.Prefix) bool { return !there[cidr] })
 }
 
 // wroteNow notes that the kernel holds what change makes of what was written before.

@@ -80,7 +80,7 @@ func renderTree(want kernel.Redirects) iptables.Ruleset {
 	for _, t := range want.Targets() {
 		const most = 15 // ports that a rule takes
 		for ports := range slices.Chunk(t.Ports, most) {
-			rules[toChain] = append(rules[toChain], fmt.Sprintf("-p tcp -m multiport --dports %s -j DNAT --to-destination %s", joinPorts(ports), t.To))
+			rules[toChain] = append(rules[toChain], fmt.Sprintf("-p tcp -m multiport --dports %s -j DNAT --to-destination %s", kernel.Join(ports, ","), t.To))
 		}
 	}
 	return withSources(rules, want.Sources)
@@ -92,10 +92,6 @@ func withSources(rules iptables.Ruleset, sources []netip.Prefix) iptables.Rulese
 	}
 	return rules
 }
-
-func joinPorts(ports []uint16) string { return strings.Join(each(ports, portText), ",") }
-
-func portText(port uint16) string { return strconv.Itoa(int(port)) }
 
 // withRecord returns rules with a record more, in a chain that nothing leads to.
 func withRecord(rules iptables.Ruleset, record []string) iptables.Ruleset {

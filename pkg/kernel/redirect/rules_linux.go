@@ -150,8 +150,8 @@ func (g generation) fill(want kernel.Redirects) (changed bool, err error) {
 		return false, err
 	}
 	wanted := g.contents(want)
-	lacks := func(set ipset.Set) []ipset.Element { return without(wanted[set], held[set]) }
-	excess := func(set ipset.Set) []ipset.Element { return without(held[set], wanted[set]) }
+	lacks := func(set ipset.Set) []ipset.Element { return kernel.Without(wanted[set], held[set]) }
+	excess := func(set ipset.Set) []ipset.Element { return kernel.Without(held[set], wanted[set]) }
 	stop, start := step{g.nodes.Delete, excess(g.nodes)}, step{g.nodes.Add, lacks(g.nodes)}
 	if want.Others {
 		stop, start = start, stop
@@ -222,10 +222,10 @@ func (d *rulesDriver) compare(ctx context.Context, want kernel.Redirects) ([]str
 		return differences, err
 	}
 	for set, wanted := range now.contents(want) {
-		for _, element := range without(wanted, held[set]) {
+		for _, element := range kernel.Without(wanted, held[set]) {
 			differences = append(differences, fmt.Sprintf("the IP set %s lacks the element %s", set.Name, ipset.Text(element)))
 		}
-		for _, element := range without(held[set], wanted) {
+		for _, element := range kernel.Without(held[set], wanted) {
 			differences = append(differences, fmt.Sprintf("the IP set %s has an unexpected element: %s", set.Name, ipset.Text(element)))
 		}
 	}
@@ -248,13 +248,4 @@ func (d *rulesDriver) prune(ctx context.Context) error {
 		return d.destroySets(d.generations[:]...)
 	}
 	return d.destroySets(unused)
-}
-
-// without returns the elements of a that b lacks.
-func without(a, b []ipset.Element) []ipset.Element {
-	in := make(map[ipset.Element]bool, len(b))
-	for _, e := range b {
-		in[e] = true
-	}
-	return slices.DeleteFunc(slices.Clone(a), func(e ipset.Element) bool { return in[e] })
 }

@@ -3,7 +3,6 @@ package steering
 import (
 	"fmt"
 	"net/netip"
-	"strings"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -66,10 +65,6 @@ func (n numbers) holders() map[int]netip.Addr {
 type tooManyError []netip.Addr
 
 func (e tooManyError) Error() string {
-	var nodes []string
-	for _, node := range e {
-		nodes = append(nodes, node.String())
-	}
 	return fmt.Sprintf("more than %d other nodes hold egress IPs; packets for those on %s are rejected: bring these egress IPs to fewer nodes",
-		numberDropped-1, strings.Join(nodes, ", "))
+		numberDropped-1, kernel.Join(e, ", "))
 }

@@ -140,10 +140,7 @@ func (c *content) follow(change kernel.Change, leaving []kernel.Binding) nft.Edi
 
 // apply is follow with an edit that there is already.
 func (c *content) apply(edit nft.Edit, change kernel.Change, leaving []kernel.Binding) {
-	before, stays := c.leaving, make(map[kernel.Binding]bool, len(leaving))
-	for _, b := range leaving {
-		stays[b] = true
-	}
+	before, stays := c.leaving, kernel.SetOf(leaving)
 	c.leaving = map[kernel.Binding]bool{}
 	leave := func(b kernel.Binding) {
 		if stays[b] {
