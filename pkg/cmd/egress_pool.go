@@ -16,6 +16,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const egressPoolLong = `Lists the nodes that egress IPs are put on (proxyArguments.egress-snat-assign-cidrs and
@@ -108,13 +109,11 @@ func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Dura
 			_, err := fmt.Fprintf(c.OutOrStdout(), "this node has no egress IPs of the pool any more; it had %d\n", len(first.Held))
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), drainPoll) {
 			if c.Context().Err() != nil {
 				return fmt.Errorf("interrupted: this node still has %s, and goes on giving them away; 'openshift egress undrain' ends that", kernel.Join(own.Held, ", "))
 			}
 			return fmt.Errorf("after %s this node still has %s, since no other node of the pool can hold them; 'openshift egress pool' shows the others", timeout, kernel.Join(own.Held, ", "))
-		case <-time.After(drainPoll):
 		}
 		next, err := o.client().Pool(ctx)
 		if err == nil {

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // reportWaiting reports to the log and the service manager why the API server does not answer, until
@@ -26,12 +28,7 @@ import (
 func (p *Proxy) reportWaiting(ctx context.Context, n *notifier) {
 	const first, again, patience = 5 * time.Second, 30 * time.Second, 10 * time.Second
 	logger := klog.FromContext(ctx)
-	for wait := first; ; wait = again {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
+	for wait := first; wake.Sleep(ctx.Done(), wait); wait = again {
 		err := p.askAPIServer(ctx, patience)
 		if err == nil || ctx.Err() != nil {
 			continue

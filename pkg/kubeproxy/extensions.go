@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/tunnel"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // extensions are those that act beside the proxier. One that is switched off is nil.
@@ -179,10 +180,8 @@ func (p *Proxy) tell(ctx context.Context, x extensions, rest time.Duration) {
 		if failed.Changes(err) {
 			klog.FromContext(ctx).Error(err, "'openshift egress' and 'openshift tunnel' do not work on this node because its socket failed; will retry, the same failure is not logged again", "socket", p.flags.socket)
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), rest) {
 			return
-		case <-time.After(rest):
 		}
 	}
 }

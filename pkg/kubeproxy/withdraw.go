@@ -9,6 +9,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // withdraw empties this node's Lease, if it has one, because the node steers nothing any more: others would go
@@ -21,10 +22,7 @@ func (p *Proxy) withdraw(ctx context.Context, client kubernetes.Interface) {
 		defer close(done)
 		p.keepWithdrawing(ctx, client)
 	}()
-	select {
-	case <-done:
-	case <-time.After(patience):
-	}
+	wake.Sleep(done, patience)
 }
 
 // keepWithdrawing tries until ctx ends. Who may not read Leases has never written one.
@@ -36,10 +34,8 @@ func (p *Proxy) keepWithdrawing(ctx context.Context, client kubernetes.Interface
 			return
 		}
 		klog.FromContext(ctx).V(2).Info("Cannot withdraw this node's egress IPs from its Lease; will retry", "err", err)
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), again) {
 			return
-		case <-time.After(again):
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // The resources of the node's socket that this package answers.
@@ -98,10 +99,8 @@ func (f *family) verify(ctx context.Context) (differences []string, err error) {
 			f.loop.Request() // so that it is repaired
 			return differences, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), pause) {
 			return nil, ctx.Err()
-		case <-time.After(pause):
 		}
 	}
 	return differences, nil

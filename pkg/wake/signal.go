@@ -1,5 +1,10 @@
 package wake
 
+import (
+	"context"
+	"time"
+)
+
 // Signal is received by the goroutine that is to look for something to do, once for all that was sent before. It holds one element.
 type Signal chan struct{}
 
@@ -11,5 +16,27 @@ func (s Signal) Send() {
 	select {
 	case s <- struct{}{}:
 	default: // one waits already
+	}
+}
+
+// Follow calls f each time that s was sent, until ctx ends.
+func (s Signal) Follow(ctx context.Context, f func()) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s:
+		}
+		f()
+	}
+}
+
+// Sleep waits for a time, or until done is closed. It tells whether it has waited for that long.
+func Sleep(done <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-done:
+		return false
+	case <-time.After(d):
+		return true
 	}
 }

@@ -1,6 +1,10 @@
 package wake
 
-import "testing"
+import (
+	"context"
+	"testing"
+	"time"
+)
 
 // TestSignal_OnceForAll: nobody waits to send it, what is sent before it is received is received once, and what is sent afterwards again.
 func TestSignal_OnceForAll(t *testing.T) {
@@ -16,5 +20,32 @@ func TestSignal_OnceForAll(t *testing.T) {
 		if len(s) != 0 {
 			t.Fatal("sent three times before it was received, and received twice")
 		}
+	}
+}
+
+// TestSignal_Follow: it is followed until the context ends.
+func TestSignal_Follow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s, came, ended := New(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Follow(ctx, func() { came <- struct{}{} })
+	}()
+	for range 3 {
+		s.Send()
+		<-came
+	}
+	cancel()
+	<-ended
+}
+
+func TestSleep(t *testing.T) {
+	done := make(chan struct{})
+	if began := time.Now(); !Sleep(done, time.Millisecond) || time.Since(began) < time.Millisecond {
+		t.Error("has not slept for a millisecond")
+	}
+	close(done)
+	if Sleep(done, time.Hour) {
+		t.Error("has slept for an hour")
 	}
 }

@@ -157,10 +157,8 @@ func (a *Attacher) answerPlugin() {
 			return
 		}
 		a.fails(unanswered, err)
-		select {
-		case <-a.ctx.Done():
+		if !wake.Sleep(a.ctx.Done(), listenAgain) {
 			return
-		case <-time.After(listenAgain):
 		}
 	}
 }
@@ -176,25 +174,13 @@ func (w attachingErrors) Write(line []byte) (int, error) {
 // noteClaims notes claims as soon as there are others, until the context ends. After a failure the sweep tries again, and tells
 // of it.
 func (a *Attacher) noteClaims() {
-	for {
-		select {
-		case <-a.ctx.Done():
-			return
-		case <-a.claimed:
-			_ = a.addClaims()
-		}
-	}
+	a.claimed.Follow(a.ctx, func() { _ = a.addClaims() })
 }
 
 // sweepAgain sweeps until the context ends. Of errors that last it tells the first.
 func (a *Attacher) sweepAgain() {
 	failed, labelled := failure.Streak{}, time.Now()
-	for {
-		select {
-		case <-a.ctx.Done():
-			return
-		case <-time.After(sweepPeriod):
-		}
+	for wake.Sleep(a.ctx.Done(), sweepPeriod) {
 		cniUnconfirmed.WithLabelValues().Set(float64(a.unconfirmed(time.Now())))
 		if err := a.Sweep(a.ctx, time.Now()); failed.Changes(err) && err != nil && a.ctx.Err() == nil {
 			a.logger.Error(err, "Cannot find out which pods have ended; will retry, the same failure is not logged again")

@@ -16,6 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/conflist"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // pluginList keeps our plugin in the list of plugins that the container runtime uses, or tells if it is missing there:
@@ -174,10 +175,8 @@ func (a *Attacher) followList() {
 	for {
 		event := events() // of what happens from now on
 		rest := a.keepListed(list, time.Now())
-		select {
-		case <-a.ctx.Done():
+		if !wake.Sleep(a.ctx.Done(), rest) {
 			return
-		case <-time.After(rest):
 		}
 		select {
 		case <-a.ctx.Done():

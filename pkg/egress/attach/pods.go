@@ -23,6 +23,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // podSources know this node's pods: the kubelet, where it has the Pods API, and an informer, where the node may read all
@@ -114,10 +115,8 @@ func (s podSources) ask(ctx context.Context, pod attachments.Pod) (podObject, er
 		case codes.ResourceExhausted:
 			pause = min(2*pause, crowdedPoll)
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), pause/2+rand.N(pause)) { // those that wait do not ask at the same moments
 			return podObject{}, errors.Join(err, fmt.Errorf("the kubelet does not know the pod %s (UID %s)", pod, pod.UID))
-		case <-time.After(pause/2 + rand.N(pause)): // those that wait do not ask at the same moments
 		}
 	}
 }
@@ -312,10 +311,8 @@ func (w *podWatch) Find(ctx context.Context, pod attachments.Pod) (podObject, er
 		if object, known := w.Known(pod); known {
 			return object, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), informerPoll) {
 			return podObject{}, context.Cause(ctx)
-		case <-time.After(informerPoll):
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, getPatience)

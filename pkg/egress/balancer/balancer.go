@@ -174,17 +174,12 @@ func (b *Balancer) known(resource schema.GroupVersionResource, unread error) {
 // run tells what follows from the book until the context ends, from when all objects are known.
 func (b *Balancer) run(ctx context.Context) {
 	reserved := map[netip.Addr]bool(nil)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-b.wake:
-		}
+	b.wake.Follow(ctx, func() {
 		b.mu.Lock()
 		waits := len(b.unknown) > 0
 		b.mu.Unlock()
 		if waits || b.config.WaitsFor(cluster.Services) {
-			continue // it is woken then
+			return // it is woken then
 		}
 		now := b.read()
 		b.config.Announced(now.Here, now.Layer2)
@@ -195,7 +190,7 @@ func (b *Balancer) run(ctx context.Context) {
 		if b.config.WaitsFor(cluster.Balancers) {
 			b.config.Known()
 		}
-	}
+	})
 }
 
 // Reserved are the addresses that the pool leaves alone.
@@ -266,10 +261,7 @@ func (b *Balancer) followResource(ctx context.Context, client dynamic.Interface,
 			return
 		}
 		b.watch(ctx, client, resource, selector)
-		select {
-		case <-ctx.Done():
-		case <-time.After(rest):
-		}
+		wake.Sleep(ctx.Done(), rest)
 	}
 }
 

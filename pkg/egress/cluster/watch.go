@@ -24,6 +24,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/failure"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Watcher follows the objects that the proxier does not tell of, and tells the state.
@@ -98,10 +99,8 @@ func (w *Watcher) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 			w.Known(serviceCIDRs)
 			return
 		}
-		select {
-		case <-w.ctx.Done():
+		if !wake.Sleep(w.ctx.Done(), askAgain) {
 			return
-		case <-time.After(askAgain):
 		}
 	}
 }
@@ -138,10 +137,8 @@ func Await(ctx context.Context, logger klog.Logger, explain func(error) error, u
 		case is:
 			return true
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), wait) {
 			return false
-		case <-time.After(wait):
 		}
 	}
 }
@@ -222,10 +219,7 @@ func (w *Watcher) keepRegistrations() {
 	const period = 5 * time.Second
 	var failed failure.Streak
 	for w.ctx.Err() == nil {
-		select {
-		case <-w.ctx.Done():
-		case <-time.After(period):
-		}
+		wake.Sleep(w.ctx.Done(), period)
 		if w.Barrier.WaitsFor(Nodes) {
 			continue // those that nobody has seen may still come
 		}

@@ -72,10 +72,8 @@ func (d *Desk) follow(ctx context.Context, found []access, stores []cache.Store,
 		if err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), max(pace, time.Since(began))) {
 			return nil
-		case <-time.After(max(pace, time.Since(began))):
 		}
 		select {
 		case <-ctx.Done():

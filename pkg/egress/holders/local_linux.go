@@ -17,6 +17,7 @@ import (
 	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/changes"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -59,10 +60,8 @@ func WatchAddresses(ctx context.Context, steeringDevice string, tell func(Event)
 				w.logger.Error(err, "Cannot read the addresses of this node, so other nodes do not learn of changes; will retry, further failures are not logged")
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), wait) {
 			return
-		case <-time.After(wait):
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // run writes what waits until the Journal is closed.
@@ -123,9 +124,7 @@ func (j *Journal) Close() error {
 	j.closed = true
 	j.mu.Unlock()
 	close(j.stop)
-	select {
-	case <-j.ended:
-	case <-time.After(patience):
+	if wake.Sleep(j.ended, patience) {
 		return fmt.Errorf("the disk has not answered within %s", patience)
 	}
 	return errors.Join(j.failed.Err(), j.store.close())

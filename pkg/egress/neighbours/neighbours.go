@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -71,10 +72,8 @@ func (w *Watcher) Run(ctx context.Context) {
 		for i := range took {
 			due[i] = ended.Add(restAfter(took[i], w.config.LongestRest))
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), time.Until(slices.MinFunc(due, time.Time.Compare))) {
 			return
-		case <-time.After(time.Until(slices.MinFunc(due, time.Time.Compare))):
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // keepAgain is how often addresses are kept by a process that has no part in the pool yet. When a cut-off node comes
@@ -38,7 +39,7 @@ func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
 			complained = true
 			logger.Error(err, "Cannot keep the egress IPs that are on this node; if that goes on, the kernel withdraws them. Will retry, further failures are not logged")
 		}
-		sleep(ctx, pauses.Step())
+		wake.Sleep(ctx.Done(), pauses.Step())
 	}
 }
 

@@ -268,16 +268,8 @@ func (m *members) join() {
 			return
 		case <-ticker.C:
 		case <-m.joined:
-			sleepUntil(m.done, joinPause)
+			wake.Sleep(m.done, joinPause)
 		}
-	}
-}
-
-// sleepUntil sleeps, or until a channel is closed.
-func sleepUntil(done <-chan struct{}, d time.Duration) {
-	select {
-	case <-done:
-	case <-time.After(d):
 	}
 }
 

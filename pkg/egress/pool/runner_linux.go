@@ -371,7 +371,7 @@ func (r *Runner) findAddresses(ctx context.Context) (found map[netip.Addr]int) {
 			klog.FromContext(ctx).Error(err, "Cannot read this node's interfaces, so it takes no egress IPs; will retry, further failures are not logged")
 		}
 		r.done() // it waits, and does not hang
-		sleep(ctx, openAgain)
+		wake.Sleep(ctx.Done(), openAgain)
 	}
 	return nil
 }
@@ -382,7 +382,7 @@ func (r *Runner) watchKernel(ctx context.Context, before map[netip.Addr]int) {
 	for ctx.Err() == nil {
 		if err := watchKernel(ctx.Done(), changed); err != nil {
 			klog.FromContext(ctx).V(2).Info("Changes of this node's interfaces were missed; reading all", "reason", err.Error())
-			sleep(ctx, openAgain)
+			wake.Sleep(ctx.Done(), openAgain)
 		}
 	}
 }
@@ -527,13 +527,6 @@ func (r *Runner) endMembers(logger klog.Logger, members *members) {
 type joined struct{}
 
 func (joined) apply(m *Member, _ time.Time) []Action { return m.publish(true) }
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
 
 // describe notes how things are, for Status, and logs which nodes are alive when that changes.
 func (r *Runner) describe(logger klog.Logger) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // What a datagram has, in its first byte when it is open.
@@ -293,10 +294,7 @@ func (t *transport) accept() {
 			return
 		case err != nil:
 			t.logger.V(2).Info("Cannot accept a connection of another node of the pool; will retry", "reason", err.Error())
-			select {
-			case <-time.After(SendAgain):
-			case <-t.closing:
-			}
+			wake.Sleep(t.closing, SendAgain)
 			continue
 		}
 		t.running.Go(func() {

@@ -189,16 +189,7 @@ func (p *Part) Sync(family v1.IPFamily) {
 }
 
 // run has this node's part in the pool follow what the plans grant, and the Nodes, until its context ends. Nobody else calls turn.
-func (p *Part) run() {
-	for {
-		select {
-		case <-p.ctx.Done():
-			return
-		case <-p.granted:
-		}
-		p.turn()
-	}
-}
+func (p *Part) run() { p.granted.Follow(p.ctx, p.turn) }
 
 // turn follows, and notes that this is done unless there was a sync meanwhile.
 func (p *Part) turn() {

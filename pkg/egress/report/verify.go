@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // pluginPart is what a verification calls the CNI plugin, beside the IP families.
@@ -62,10 +63,8 @@ func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 			r.requestFullLook() // so that it is repaired, although a glance may not show it
 			return differences, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), pause) {
 			return nil, ctx.Err()
-		case <-time.After(pause):
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/failure"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -45,10 +46,7 @@ func Delay(ctx context.Context, prepare func(context.Context), cancelled func())
 			klog.FromContext(ctx).Info("Cannot delay shutdowns of this system until its egress IPs are on other nodes; will retry, further failures are not logged. "+
 				"If systemd-logind does not run here, run 'openshift egress drain' before a shutdown", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(askAgain):
-		}
+		wake.Sleep(ctx.Done(), askAgain)
 	}
 }
 

@@ -141,16 +141,7 @@ func (al *Allocator) Run(ctx context.Context, running *sync.WaitGroup, client ku
 		return
 	}
 	running.Go(func() { al.keeper.Run(ctx, client) })
-	running.Go(func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-al.wake:
-			}
-			al.reconcile(ctx)
-		}
-	})
+	running.Go(func() { al.wake.Follow(ctx, func() { al.reconcile(ctx) }) })
 	if al.config.BlockSize > 0 {
 		running.Go(func() { al.watchFull(ctx) })
 	}

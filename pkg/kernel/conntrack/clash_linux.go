@@ -15,6 +15,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Names in the kernel, as those of the barrier are.
@@ -108,7 +109,7 @@ func (k *handle) reset(ctx context.Context, clashing pairs) (done Deleted, err e
 	if err != nil {
 		return done, err
 	}
-	wait(ctx) // a side that has answered the other's packets in the half second before has not answered the nudge
+	wake.Sleep(ctx.Done(), listened) // a side that has answered the other's packets in the half second before has not answered the nudge
 	return done, k.nudge(clashing)
 }
 
@@ -213,7 +214,7 @@ func (k *handle) listenTo(ctx context.Context, suspects pairs, what packets) (he
 		if err = k.nudge(suspects); err != nil {
 			break
 		}
-		wait(ctx)
+		wake.Sleep(ctx.Done(), listened)
 		if heard, err = l.heard(); err != nil || len(heard) == 2*len(suspects) || ctx.Err() != nil {
 			break
 		}
@@ -237,14 +238,6 @@ func (k *handle) nudge(connections pairs) error {
 		_ = n.nudge(replying)
 	}
 	return nil
-}
-
-// wait waits until a side answers a nudge again.
-func wait(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(listened):
-	}
 }
 
 // packets are those that a listener notes.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -76,10 +77,8 @@ func awaitSilence(ctx context.Context, writers map[kernel.Family]*nft.Writer) {
 			klog.FromContext(ctx).Error(nil, "Other nodes still send packets of their pods to this node; from now on these packets leave as the network plugin decides. Run 'openshift egress addresses' on the other nodes to see what they know of this node, and delete this node's Lease if it still names egress IPs")
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), betweenDrops) {
 			return
-		case <-time.After(betweenDrops):
 		}
 	}
 }

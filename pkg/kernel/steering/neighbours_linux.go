@@ -13,6 +13,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/changes"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Adjacent returns why a node cannot be the next hop of packets of this one, whose address is self; nil if it can.
@@ -64,10 +65,8 @@ func WatchNeighbours(ctx context.Context, wanted func(host netip.Addr) bool, aga
 			return
 		}
 		klog.FromContext(ctx).Error(err, "Cannot follow the hardware addresses of other nodes; will retry")
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), time.Second) {
 			return
-		case <-time.After(time.Second):
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel/changes"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -48,10 +49,8 @@ var repeats = []time.Duration{0, 100 * time.Millisecond, 400 * time.Millisecond,
 // interface, or on one without a segment, are left out. It returns early when ctx ends.
 func AnnounceHere(ctx context.Context, addresses []netip.Addr) (err error) {
 	for _, after := range repeats {
-		select {
-		case <-ctx.Done():
+		if !wake.Sleep(ctx.Done(), after) {
 			return err
-		case <-time.After(after):
 		}
 		err = announceHere(addresses)
 	}
