@@ -76,17 +76,7 @@ type addressList struct {
 }
 
 func newEgressAddressesCommand(o *egressOptions) *cobra.Command {
-	c := &cobra.Command{
-		Use:               "addresses",
-		Short:             "List egress IPs and the nodes that have them",
-		Long:              egressAddressesLong,
-		Example:           egressAddressesExample,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return addressListing.run(c, o) },
-	}
-	o.addListing(c)
-	return c
+	return addressListing.command(o, "addresses", "List egress IPs and the nodes that have them", egressAddressesLong, egressAddressesExample, false)
 }
 
 var addressListing = listing[listedAddress]{

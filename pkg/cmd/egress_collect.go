@@ -61,17 +61,9 @@ type collectOptions struct {
 
 func newEgressCollectCommand(common *egressOptions) *cobra.Command {
 	o := &collectOptions{egressOptions: common}
-	c := &cobra.Command{
-		Use:               "collect",
-		Short:             "Write an archive for a bug report",
-		Long:              egressCollectLong,
-		Example:           egressCollectExample,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		// A configuration that is not valid is a reason to collect.
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE:              func(c *cobra.Command, _ []string) error { return o.run(c) },
-	}
+	c := plain("collect", "Write an archive for a bug report", egressCollectLong, egressCollectExample, o.run)
+	// A configuration that is not valid is a reason to collect.
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return nil }
 	c.Flags().StringVar(&o.directory, "directory", ".", "The folder in which the archive is written.")
 	if err := c.MarkFlagDirname("directory"); err != nil {
 		panic(err) // the flag does not exist

@@ -93,18 +93,7 @@ type bindingList struct {
 }
 
 func newEgressListCommand(o *egressOptions) *cobra.Command {
-	c := &cobra.Command{
-		Use:               "list",
-		Short:             "List pods and their egress IPs",
-		Long:              egressListLong,
-		Example:           egressListExample,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return bindingListing.run(c, o) },
-	}
-	o.addListing(c)
-	o.addAll(c)
-	return c
+	return bindingListing.command(o, "list", "List pods and their egress IPs", egressListLong, egressListExample, true)
 }
 
 var bindingListing = listing[listedBinding]{

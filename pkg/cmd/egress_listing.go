@@ -51,6 +51,16 @@ func always(text string) func(standing, string) string {
 	return func(_ standing, where string) string { return text + where }
 }
 
+// command returns the command that prints the listing. ofPlan: a plan has it, so a node can list that of the whole cluster.
+func (l listing[T]) command(o *egressOptions, use, short, long, example string, ofPlan bool) *cobra.Command {
+	c := plain(use, short, long, example, func(c *cobra.Command) error { return l.run(c, o) })
+	o.addListing(c)
+	if ofPlan {
+		o.addAll(c)
+	}
+	return c
+}
+
 // run prints the listing according to the flags.
 func (l listing[T]) run(c *cobra.Command, o *egressOptions) error {
 	if err := o.checkOutput(); err != nil {

@@ -49,23 +49,17 @@ var errUndecided = errors.New("some claims need your decision: see the comments 
 
 func newEgressMigrateCommand(o *egressOptions) *cobra.Command {
 	var check bool
-	c := &cobra.Command{
-		Use:               "migrate",
-		Short:             "Print the commands that keep egress IPs when Services lose their external IPs",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			reader, err := o.desk.reader()
-			if err != nil {
-				return err
-			}
-			read, err := reader.Read(c.Context())
-			if err != nil {
-				return err
-			}
-			return o.migrate(c, read, check)
-		},
-	}
+	c := plain("migrate", "Print the commands that keep egress IPs when Services lose their external IPs", "", "", func(c *cobra.Command) error {
+		reader, err := o.desk.reader()
+		if err != nil {
+			return err
+		}
+		read, err := reader.Read(c.Context())
+		if err != nil {
+			return err
+		}
+		return o.migrate(c, read, check)
+	})
 	c.Flags().BoolVar(&check, "check", false, "Compare the plans before and after, and print no commands.")
 	return c
 }

@@ -33,26 +33,19 @@ and IPv4 not in IPv6 form. If the API server cannot evaluate the policy, it lets
 const egressPolicyExample = `  openshift egress policy --config=/etc/origin/node/node-config.yaml | kubectl apply -f -`
 
 func newEgressPolicyCommand(common *egressOptions) *cobra.Command {
-	return &cobra.Command{
-		Use:               "policy",
-		Short:             "Print a policy by which the API server refuses claims at apply",
-		Long:              egressPolicyLong,
-		Example:           egressPolicyExample,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil }, // no node is asked
-		RunE: func(c *cobra.Command, _ []string) error {
-			config, err := nodeconfig.Load(cmp.Or(common.config, defaultConfig))
-			if err != nil {
-				return err
-			}
-			plan, err := kubeproxy.PlanConfig(config)
-			if err != nil {
-				return err
-			}
-			return printPolicy(c.OutOrStdout(), plan.Config)
-		},
-	}
+	c := plain("policy", "Print a policy by which the API server refuses claims at apply", egressPolicyLong, egressPolicyExample, func(c *cobra.Command) error {
+		config, err := nodeconfig.Load(cmp.Or(common.config, defaultConfig))
+		if err != nil {
+			return err
+		}
+		plan, err := kubeproxy.PlanConfig(config)
+		if err != nil {
+			return err
+		}
+		return printPolicy(c.OutOrStdout(), plan.Config)
+	})
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return nil } // no node is asked
+	return c
 }
 
 func printPolicy(out io.Writer, config cluster.Config) error {

@@ -33,27 +33,20 @@ Below the table are the addresses that no live node has, and why.`
 const drainPoll = 100 * time.Millisecond
 
 func newEgressPoolCommand(o *egressOptions) *cobra.Command {
-	c := &cobra.Command{
-		Use:               "pool",
-		Short:             "List the nodes that egress IPs are put on",
-		Long:              egressPoolLong,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			if err := o.checkOutput(); err != nil {
-				return err
-			}
-			source, err := o.source()
-			if err != nil {
-				return err
-			}
-			pool, err := source.Pool(c.Context())
-			if err != nil {
-				return err
-			}
-			return cmp.Or(tellLeftOut(c.ErrOrStderr(), pool.LeftOut), o.printPool(c.OutOrStdout(), pool), incomplete(pool.LeftOut))
-		},
-	}
+	c := plain("pool", "List the nodes that egress IPs are put on", egressPoolLong, "", func(c *cobra.Command) error {
+		if err := o.checkOutput(); err != nil {
+			return err
+		}
+		source, err := o.source()
+		if err != nil {
+			return err
+		}
+		pool, err := source.Pool(c.Context())
+		if err != nil {
+			return err
+		}
+		return cmp.Or(tellLeftOut(c.ErrOrStderr(), pool.LeftOut), o.printPool(c.OutOrStdout(), pool), incomplete(pool.LeftOut))
+	})
 	o.addOutput(c)
 	return c
 }
@@ -61,36 +54,22 @@ func newEgressPoolCommand(o *egressOptions) *cobra.Command {
 func newEgressDrainCommand(o *egressOptions) *cobra.Command {
 	var timeout time.Duration
 	var untilRestart bool
-	c := &cobra.Command{
-		Use:   "drain",
-		Short: "Give this node's egress IPs to other nodes",
-		Long: `Moves each egress IP that the pool has put on this node to another node of the pool. No connection is lost.
+	c := plain("drain", "Give this node's egress IPs to other nodes", `Moves each egress IP that the pool has put on this node to another node of the pool. No connection is lost.
 This node then takes no egress IPs until 'openshift egress undrain' or a reboot.
 
 The command ends when the node has no egress IP of the pool left. If it still has some after --timeout,
-because no other node can hold them, the exit status is 1. These stay here until another node can hold them.`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return o.drain(c, !untilRestart, timeout) },
-	}
+because no other node can hold them, the exit status is 1. These stay here until another node can hold them.`, "", func(c *cobra.Command) error { return o.drain(c, !untilRestart, timeout) })
 	c.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "How long to wait.")
 	c.Flags().BoolVar(&untilRestart, "until-restart", false, "The drain ends when the node's process starts again. The unit's ExecStop uses it.")
 	return c
 }
 
 func newEgressUndrainCommand(o *egressOptions) *cobra.Command {
-	return &cobra.Command{
-		Use:   "undrain",
-		Short: "Let this node take egress IPs again",
-		Long: `Ends 'openshift egress drain'. Addresses that the node has handed over do not come back. It gets new
-addresses, and those of nodes that fail or are drained.`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := o.client().Undrain(c.Context())
-			return err
-		},
-	}
+	return plain("undrain", "Let this node take egress IPs again", `Ends 'openshift egress drain'. Addresses that the node has handed over do not come back. It gets new
+addresses, and those of nodes that fail or are drained.`, "", func(c *cobra.Command) error {
+		_, err := o.client().Undrain(c.Context())
+		return err
+	})
 }
 
 func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Duration) error {

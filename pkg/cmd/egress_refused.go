@@ -77,18 +77,7 @@ type refusalList struct {
 }
 
 func newEgressRefusedCommand(o *egressOptions) *cobra.Command {
-	c := &cobra.Command{
-		Use:               "refused",
-		Short:             "List the refused claims of Services, with the reasons",
-		Long:              egressRefusedLong,
-		Example:           egressRefusedExample,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return refusalListing.run(c, o) },
-	}
-	o.addListing(c)
-	o.addAll(c)
-	return c
+	return refusalListing.command(o, "refused", "List the refused claims of Services, with the reasons", egressRefusedLong, egressRefusedExample, true)
 }
 
 var refusalListing = listing[listedRefusal]{

@@ -48,15 +48,7 @@ type topOptions struct {
 
 func newEgressTopCommand(common *egressOptions) *cobra.Command {
 	o := &topOptions{egressOptions: common}
-	c := &cobra.Command{
-		Use:               "top",
-		Short:             "Show the flows of egress IPs, live",
-		Long:              egressTopLong,
-		Example:           egressTopExample,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return o.run(c) },
-	}
+	c := plain("top", "Show the flows of egress IPs, live", egressTopLong, egressTopExample, o.run)
 	c.Flags().BoolVarP(&o.batch, "batch", "b", false, "Print one table after another, for a log or a pipe.")
 	c.Flags().StringVarP(&o.delay, "delay", "d", "2", "The time between two refreshes, in seconds or for example 1500ms; at least 0.5.")
 	c.Flags().IntVarP(&o.count, "count", "n", 0, "How many tables to show; 0 for no end.")

@@ -29,15 +29,7 @@ const egressVerifyExample = `  # In a script
   openshift egress verify >/dev/null || logger -p daemon.warning 'egress SNAT rules differ from the plan'`
 
 func newEgressVerifyCommand(o *egressOptions) *cobra.Command {
-	return &cobra.Command{
-		Use:               "verify",
-		Short:             "Compare the rules and the steering in the kernel with the plan",
-		Long:              egressVerifyLong,
-		Example:           egressVerifyExample,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(c *cobra.Command, _ []string) error { return o.verify(c) },
-	}
+	return plain("verify", "Compare the rules and the steering in the kernel with the plan", egressVerifyLong, egressVerifyExample, o.verify)
 }
 
 func (o *egressOptions) verify(c *cobra.Command) error {

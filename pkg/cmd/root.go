@@ -83,6 +83,14 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
+// plain returns a command without arguments.
+func plain(use, short, long, example string, run func(*cobra.Command) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Long: long, Example: example, Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error { return run(c) },
+	}
+}
+
 // group returns a command that has only subcommands.
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
