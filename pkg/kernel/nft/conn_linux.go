@@ -30,6 +30,14 @@ const (
 // ErrNone is returned where the kernel has no nftables.
 var ErrNone = errors.New("this kernel has no nftables (nf_tables)")
 
+// UnlessNone returns err unless it is [ErrNone]: a kernel without nftables holds nothing there.
+func UnlessNone(err error) error {
+	if errors.Is(err, ErrNone) {
+		return nil
+	}
+	return err
+}
+
 // Conn is a connection to the kernel's nftables, for several questions and transactions.
 type Conn struct {
 	*nftables.Conn

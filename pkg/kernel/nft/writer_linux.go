@@ -273,10 +273,7 @@ func (w *Writer) Generation(ctx context.Context) (generation uint32, err error) 
 		generation, err = c.Generation()
 		return err
 	})
-	if errors.Is(err, ErrNone) {
-		return 0, nil
-	}
-	return generation, err
+	return generation, UnlessNone(err)
 }
 
 // Write makes the kernel hold want, and tells whether it had to change anything. It looks at the kernel
@@ -567,10 +564,7 @@ func (s Spec) Remove(ctx context.Context) error {
 	w := NewWriter(s)
 	defer w.Close()
 	_, err := w.Write(ctx, State{})
-	if errors.Is(err, ErrNone) {
-		return nil
-	}
-	return err
+	return UnlessNone(err)
 }
 
 // Set returns a set of the table as the library has it.

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -207,21 +206,15 @@ func staleIPTables(rules *iptables.Writer) staleBackend {
 
 // staleTable is what stands in the nftables table. A kernel without nftables holds nothing there.
 func staleTable(table *steering.LocalWriter) staleBackend {
-	unlessNone := func(err error) error {
-		if errors.Is(err, nft.ErrNone) {
-			return nil
-		}
-		return err
-	}
 	return staleBackend{
 		read: func(ctx context.Context) (bindings []kernel.Binding, left bool, err error) {
 			_, err = table.Read(ctx)
 			standing, stands := table.Standing()
-			return standing.All(), stands, unlessNone(err)
+			return standing.All(), stands, nft.UnlessNone(err)
 		},
 		prune: func(ctx context.Context) error {
 			_, err := table.Write(ctx, kernel.Desired{}, nil)
-			return unlessNone(err)
+			return nft.UnlessNone(err)
 		},
 	}
 }

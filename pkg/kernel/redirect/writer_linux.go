@@ -102,7 +102,7 @@ func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []ke
 	}
 	for _, read := range reads {
 		held, err := read(ctx)
-		if err = unlessNone(err); err != nil {
+		if err = nft.UnlessNone(err); err != nil {
 			return nil, err
 		}
 		for _, r := range append(decode(held.record), held.redirects.Without(want)) {
@@ -133,19 +133,11 @@ func (w *Writer) prune(ctx context.Context) error {
 		return nil
 	}
 	_, err := w.other.write(ctx, kernel.Redirects{}, nil)
-	return unlessNone(err)
+	return nft.UnlessNone(err)
 }
 
 // usable: without the programs of iptables there are no rules of it.
 func (w *Writer) usable(d driver) bool { return d != w.rules || w.rules.rules.Installed() }
-
-// unlessNone: a kernel without nftables holds nothing there.
-func unlessNone(err error) error {
-	if errors.Is(err, nft.ErrNone) {
-		return nil
-	}
-	return err
-}
 
 // Compare says, for an operator and in a line each, how the kernel differs from what it should hold; nothing if
 // it does not. It changes nothing.

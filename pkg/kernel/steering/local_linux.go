@@ -224,9 +224,7 @@ func everywhere(do func(*LocalWriter) error) error {
 		w := NewLocalWriter(family)
 		err := do(w)
 		w.Close()
-		if !errors.Is(err, nft.ErrNone) {
-			errs = append(errs, err)
-		}
+		errs = append(errs, nft.UnlessNone(err))
 	}
 	return errors.Join(errs...)
 }

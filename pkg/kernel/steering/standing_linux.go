@@ -17,9 +17,7 @@ func Halt(ctx context.Context) error {
 		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: setsOf(Config{PortBlocks: true})})
 		err := w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap, blocksMap, podBlocksMap, fullBlocksMap, podFullBlocksMap)
 		w.Close()
-		if !errors.Is(err, nft.ErrNone) { // a kernel without nftables holds nothing
-			errs = append(errs, err)
-		}
+		errs = append(errs, nft.UnlessNone(err))
 	}
 	return errors.Join(errs...)
 }
