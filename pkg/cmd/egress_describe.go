@@ -3,7 +3,6 @@ package cmd
 import (
 	"fmt"
 	"io"
-	"net/netip"
 	"strings"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -71,7 +70,7 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 	}
 	describeChoice(line, d)
 	if d.Binding != nil && d.Outcome != plan.Unchanged {
-		for _, fault := range faultsOf(now.faults, familyOf(d.Pod)) {
+		for _, fault := range faultsOf(now.faults, string(kernel.FamilyOf(d.Pod))) {
 			line("Steering:", fault)
 		}
 	}
@@ -194,19 +193,11 @@ func exit(d decision, now standing) string {
 		return leave
 	default:
 		hop := fmt.Sprintf("leave %s %s to %s, which SNATs it to %s", nodeName(d.podNode, now), transport(now.Steering), nodeName(a.Holder, now), a.IP)
-		if len(faultsOf(now.undelivered, familyOf(d.Pod))) > 0 {
+		if len(faultsOf(now.undelivered, string(kernel.FamilyOf(d.Pod)))) > 0 {
 			hop += ", or be dropped: see Steering"
 		}
 		return hop
 	}
-}
-
-// familyOf returns the IP family of an address.
-func familyOf(addr netip.Addr) string {
-	if addr.Is4() {
-		return "IPv4"
-	}
-	return "IPv6"
 }
 
 // transport says how packets get to another node.

@@ -271,7 +271,7 @@ type explainedPod struct {
 }
 
 func (o *explainOptions) explainPod(out io.Writer, s status.Snapshot, now standing) error {
-	name := familyOf(o.pod)
+	name := string(kernel.FamilyOf(o.pod))
 	i := slices.IndexFunc(s.Families, func(f status.Family) bool { return f.Family == name })
 	if i < 0 {
 		return fmt.Errorf("the node has no %s plan, which would include %s", name, o.pod)

@@ -15,6 +15,20 @@ const (
 	IPv6 Family = "IPv6"
 )
 
+// FamilyOf returns the IP family of an address. One of IPv4 that is mapped to IPv6 is of IPv6.
+func FamilyOf(ip netip.Addr) Family {
+	if ip.Is4() {
+		return IPv4
+	}
+	return IPv6
+}
+
+// AddrOf returns the address of so many bytes, of IPv4 if it is mapped to IPv6; the zero Addr if they are none.
+func AddrOf(bytes []byte) netip.Addr {
+	ip, _ := netip.AddrFromSlice(bytes)
+	return ip.Unmap()
+}
+
 // Protocol is a transport protocol as iptables and nft spell it.
 type Protocol string
 

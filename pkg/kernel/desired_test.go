@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"testing"
@@ -161,5 +162,29 @@ func TestCIDRSet_Empty(t *testing.T) {
 		if _, found := s.Find(netip.MustParseAddr("10.0.0.1")); found || !s.Empty() {
 			t.Errorf("%s: found %v, empty %v", name, found, s.Empty())
 		}
+	}
+}
+
+func TestAddrOf(t *testing.T) {
+	for _, test := range []struct {
+		bytes  []byte
+		want   string
+		family Family
+	}{
+		{net.ParseIP("192.0.2.1").To4(), "192.0.2.1", IPv4},
+		{net.ParseIP("192.0.2.1").To16(), "192.0.2.1", IPv4},
+		{net.ParseIP("2001:db8::1"), "2001:db8::1", IPv6},
+	} {
+		if ip := AddrOf(test.bytes); ip.String() != test.want || FamilyOf(ip) != test.family {
+			t.Errorf("%v: %s of %s", test.bytes, ip, FamilyOf(ip))
+		}
+	}
+	for _, bytes := range [][]byte{nil, {1, 2, 3}} {
+		if ip := AddrOf(bytes); ip.IsValid() {
+			t.Errorf("%v: %s", bytes, ip)
+		}
+	}
+	if family := FamilyOf(netip.MustParseAddr("::ffff:192.0.2.1")); family != IPv6 {
+		t.Errorf("a mapped one is of %s", family)
 	}
 }

@@ -6,18 +6,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	netutils "k8s.io/utils/net"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Families are both IP families.
 var Families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 
 // FamilyOf returns the IP family of an address.
-func FamilyOf(ip netip.Addr) v1.IPFamily {
-	if ip.Is4() {
-		return v1.IPv4Protocol
-	}
-	return v1.IPv6Protocol
-}
+func FamilyOf(ip netip.Addr) v1.IPFamily { return v1.IPFamily(kernel.FamilyOf(ip)) }
 
 // ofFamily returns those of list whose address is of family.
 func ofFamily[T any](family v1.IPFamily, list []T, address func(T) netip.Addr) []T {

@@ -207,9 +207,8 @@ func (i *interfaces) setLink(update netlink.LinkUpdate) (changed bool) {
 // setAddress notes that an address is there with these flags (IFA_F_…), or is not. It tells whether that
 // is of importance.
 func (i *interfaces) setAddress(link int, ip net.IP, flags int, exists bool) (changed bool) {
-	addr, ok := netip.AddrFromSlice(ip)
-	addr = addr.Unmap()
-	if !ok || addr.IsLinkLocalUnicast() {
+	addr := kernel.AddrOf(ip)
+	if !addr.IsValid() || addr.IsLinkLocalUnicast() {
 		return false
 	}
 	// An address that another host has stays tentative.

@@ -13,6 +13,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/failure"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Other software that puts egress IPs on nodes may leave one behind when it dies: kube-vip does, and its next leader has the address on
@@ -138,8 +139,7 @@ func addressesOn(link *net.Interface) (addresses []netip.Addr, err error) {
 	}
 	for _, address := range list {
 		if network, is := address.(*net.IPNet); is {
-			ip, _ := netip.AddrFromSlice(network.IP)
-			addresses = append(addresses, ip.Unmap())
+			addresses = append(addresses, kernel.AddrOf(network.IP))
 		}
 	}
 	return addresses, nil

@@ -401,17 +401,11 @@ func explain(err error) error {
 	return err
 }
 
-// addrOf returns the zero Addr for what is no address.
-func addrOf(ip net.IP) netip.Addr {
-	addr, _ := netip.AddrFromSlice(ip)
-	return addr.Unmap()
-}
-
 func prefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	if n == nil {
 		return netip.Prefix{}, false
 	}
-	addr := addrOf(n.IP)
+	addr := kernel.AddrOf(n.IP)
 	ones, bits := n.Mask.Size()
 	return netip.PrefixFrom(addr, ones), addr.IsValid() && bits == addr.BitLen()
 }

@@ -17,11 +17,7 @@ type User struct {
 
 // Users returns the tracked flows that leave from an address and a port, by source NAT on this node. It goes through the table once.
 func Users(ctx context.Context, of netip.AddrPort) (users []User, err error) {
-	family := kernel.IPv4
-	if of.Addr().Is6() {
-		family = kernel.IPv6
-	}
-	k, err := open(family)
+	k, err := open(kernel.FamilyOf(of.Addr()))
 	if err != nil {
 		return nil, err
 	}

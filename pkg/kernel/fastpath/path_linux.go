@@ -111,8 +111,8 @@ func (p *Path) Status() Status {
 		}
 	}
 	for address, w := range p.ways {
-		if p.hooks.at(w.at) && s.Unusable[familyOf(address)] == "" {
-			s.Pods[familyOf(address)]++
+		if p.hooks.at(w.at) && s.Unusable[kernel.FamilyOf(address)] == "" {
+			s.Pods[kernel.FamilyOf(address)]++
 		}
 	}
 	return s
@@ -124,7 +124,7 @@ func (p *Path) Taken() map[netip.Addr][]kernel.Protocol {
 	defer p.mu.Unlock()
 	taken := map[netip.Addr][]kernel.Protocol{}
 	for address, w := range p.ways {
-		if f := p.families[familyOf(address)]; p.hooks.at(w.at) && p.unusable(f) == "" {
+		if f := p.families[kernel.FamilyOf(address)]; p.hooks.at(w.at) && p.unusable(f) == "" {
 			taken[address] = w.protocols()
 		}
 	}
@@ -308,7 +308,7 @@ func (p *Path) usable() (usable []*family) {
 // lead writes the way of a pod's address.
 func (p *Path) lead(address netip.Addr) (err error) {
 	var want way
-	if f := p.families[familyOf(address)]; f != nil {
+	if f := p.families[kernel.FamilyOf(address)]; f != nil {
 		want = wayOf(f.ways, f.limited, p.places, address)
 	}
 	if p.failed[address] {

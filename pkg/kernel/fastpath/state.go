@@ -139,7 +139,7 @@ func wayOf(ways map[Pod]int, limited map[Pod]bool, places map[netip.Addr]int, ad
 			case limited[pod], led && number == Nowhere:
 				return 0
 			case led:
-				return placeOf(familyOf(address), number) + 1
+				return placeOf(kernel.FamilyOf(address), number) + 1
 			}
 		}
 		return unbound + 1
@@ -168,11 +168,4 @@ func placeOf(name kernel.Family, number int) int {
 		return number
 	}
 	return Numbers + number
-}
-
-func familyOf(address netip.Addr) kernel.Family {
-	if address.Is4() {
-		return kernel.IPv4
-	}
-	return kernel.IPv6
 }

@@ -167,7 +167,7 @@ func (w wantedTables) add(f *family, all bool) error {
 // share has unbound pods' flows of an IP family get this node's own addresses, but those that are egress IPs, or were.
 func (w wantedTables) share(family kernel.Family, around around, egressIPs map[netip.Addr]bool) {
 	for address, shared := range around.shared {
-		if shared && familyOf(address) == family && !egressIPs[address] {
+		if shared && kernel.FamilyOf(address) == family && !egressIPs[address] {
 			w.outsides[addressOf(address)] = uint32(around.at[address])
 		}
 	}
@@ -274,13 +274,12 @@ func (a *around) readInterfaces() error {
 	a.at, a.shared = map[netip.Addr]int{}, map[netip.Addr]bool{}
 	for _, has := range addresses {
 		for _, ip := range []net.IP{has.IP, has.Broadcast} {
-			if address, ok := netip.AddrFromSlice(ip); ok {
-				address = address.Unmap()
+			if address := kernel.AddrOf(ip); address.IsValid() {
 				a.local = append(a.local, netip.PrefixFrom(address, address.BitLen()))
 			}
 		}
-		address, ok := netip.AddrFromSlice(has.IP)
-		if address = address.Unmap(); !ok {
+		address := kernel.AddrOf(has.IP)
+		if !address.IsValid() {
 			continue
 		}
 		a.at[address] = has.LinkIndex

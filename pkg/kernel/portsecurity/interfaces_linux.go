@@ -3,7 +3,6 @@ package portsecurity
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -88,7 +87,7 @@ func (l *look) outward(behind map[peer][]netip.Addr) (map[int]bool, error) {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
 	for _, a := range addresses {
-		if slices.Contains(l.own, addrOf(a.IP)) {
+		if slices.Contains(l.own, kernel.AddrOf(a.IP)) {
 			outward[a.LinkIndex] = true
 		}
 	}
@@ -124,7 +123,7 @@ func (l *look) addHops(outward map[int]bool, route netlink.Route) {
 	isDefault := route.Dst == nil || route.Dst.IP.IsUnspecified()
 	hops := append([]*netlink.NexthopInfo{{LinkIndex: route.LinkIndex, Gw: route.Gw}}, route.MultiPath...)
 	for _, hop := range hops {
-		gateway := addrOf(hop.Gw)
+		gateway := kernel.AddrOf(hop.Gw)
 		if !gateway.IsValid() || hop.LinkIndex == 0 {
 			continue
 		}
@@ -215,13 +214,8 @@ func decodeAddress(message []byte) (index int, address netip.Addr) {
 	for _, a := range attributes {
 		local := a.Attr.Type == unix.IFA_LOCAL // of IPv4, where IFA_ADDRESS may be that of a peer
 		if local || a.Attr.Type == unix.IFA_ADDRESS && !address.IsValid() {
-			address = addrOf(a.Value)
+			address = kernel.AddrOf(a.Value)
 		}
 	}
 	return int(header.Index), address
-}
-
-func addrOf(ip net.IP) netip.Addr {
-	address, _ := netip.AddrFromSlice(ip) // invalid if there is none
-	return address.Unmap()
 }

@@ -342,7 +342,7 @@ func (k *Keeper) adopt(ctx context.Context) error {
 	}
 	k.grants, k.written, k.known = grants, grants != nil, true
 	for _, address := range bound {
-		k.adopted[familyOf(address)] = append(k.adopted[familyOf(address)], address)
+		k.adopted[kernel.FamilyOf(address)] = append(k.adopted[kernel.FamilyOf(address)], address)
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func (n *node) leaves(from *lab.Host, as netip.Addr) bool {
 		n.run(from, fmt.Sprintf("ip addr add %s/%d dev lo%s", as, as.BitLen(), map[bool]string{true: " nodad"}[as.Is6()]))
 		defer n.run(from, fmt.Sprintf("ip addr del %s/%d dev lo", as, as.BitLen()))
 	}
-	far := n.far(familyOf(as))
+	far := n.far(kernel.FamilyOf(as))
 	return n.arrives(far, as, func() error {
 		return from.Do(func() error {
 			c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(as, 0)), far.LocalAddr().(*net.UDPAddr))

@@ -34,13 +34,6 @@ var families = map[kernel.Family]struct {
 	kernel.IPv6: {"bound-ipv6", "placed-ipv6", "spoofed-ipv6", "ip6", "@nh,96,128", unix.ETH_P_IPV6},
 }
 
-func familyOf(address netip.Addr) kernel.Family {
-	if address.Is4() {
-		return kernel.IPv4
-	}
-	return kernel.IPv6
-}
-
 func spec() nft.Spec {
 	s := nft.Spec{Name: Table, Family: kernel.IPv4, Ingress: true}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
@@ -82,7 +75,7 @@ func linkOf(chain string) (l Link, is bool) {
 // pod returns the rules of an interface with these addresses.
 func pod(i Interface, addresses []netip.Addr) (rules []nft.Rule) {
 	for _, address := range addresses {
-		rules = append(rules, rule(address.String()+" is behind "+i.Name, families[familyOf(address)].word+" saddr "+address.String()+" accept"))
+		rules = append(rules, rule(address.String()+" is behind "+i.Name, families[kernel.FamilyOf(address)].word+" saddr "+address.String()+" accept"))
 	}
 	rest := untoldChain
 	if len(addresses) > 0 {

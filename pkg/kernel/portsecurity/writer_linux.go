@@ -68,20 +68,20 @@ func (w *Writer) SetInterfaces(interfaces []Interface, grants Grants) {
 // Bind says that a pod with an address is bound, Unbind that none is. Write writes it.
 func (w *Writer) Bind(address netip.Addr) {
 	w.bound[address] = true
-	w.edit.Set(families[familyOf(address)].bound, nft.Key{Pod: address}, netip.Addr{})
+	w.edit.Set(families[kernel.FamilyOf(address)].bound, nft.Key{Pod: address}, netip.Addr{})
 	w.place(address)
 }
 
 // Unbind is the opposite of Bind.
 func (w *Writer) Unbind(address netip.Addr) {
 	delete(w.bound, address)
-	w.edit.Remove(families[familyOf(address)].bound, nft.Key{Pod: address})
+	w.edit.Remove(families[kernel.FamilyOf(address)].bound, nft.Key{Pod: address})
 	w.place(address)
 }
 
 // place says of an address whether it is a bound pod's and behind an interface that is known.
 func (w *Writer) place(address netip.Addr) {
-	placed, key := families[familyOf(address)].placed, nft.Key{Pod: address}
+	placed, key := families[kernel.FamilyOf(address)].placed, nft.Key{Pod: address}
 	if w.bound[address] && w.owned[address] {
 		w.edit.Set(placed, key, netip.Addr{})
 	} else {

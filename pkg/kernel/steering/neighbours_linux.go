@@ -55,7 +55,7 @@ const known = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | ne
 // logged and tried again. What counts is the network namespace of the caller's thread.
 func WatchNeighbours(ctx context.Context, wanted func(host netip.Addr) bool, again <-chan struct{}, tell func(host netip.Addr, at kernel.HardwareAddr)) {
 	told := func(n netlink.Neigh) {
-		if host := addrFromIP(n.IP); isKnown(n) && wanted(host) && isOnRoute(n) {
+		if host := kernel.AddrOf(n.IP); isKnown(n) && wanted(host) && isOnRoute(n) {
 			tell(host, kernel.HardwareAddr(n.HardwareAddr))
 		}
 	}
@@ -141,7 +141,7 @@ func Neighbours() (map[netip.Addr]kernel.HardwareAddr, error) {
 	hardware := map[netip.Addr]kernel.HardwareAddr{}
 	for _, n := range list {
 		if isKnown(n) && isOnRoute(n) {
-			hardware[addrFromIP(n.IP)] = kernel.HardwareAddr(n.HardwareAddr)
+			hardware[kernel.AddrOf(n.IP)] = kernel.HardwareAddr(n.HardwareAddr)
 		}
 	}
 	return hardware, nil
@@ -154,7 +154,7 @@ func FindNeighbour(self, host netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	look := &netlink.Neigh{LinkIndex: uplink.index, Family: netlinkFamilies[familyOf(host)], Flags: netlink.NTF_USE, IP: host.AsSlice()}
+	look := &netlink.Neigh{LinkIndex: uplink.index, Family: netlinkFamilies[kernel.FamilyOf(host)], Flags: netlink.NTF_USE, IP: host.AsSlice()}
 	if err := netlink.NeighSet(look); err != nil {
 		return fmt.Errorf("look for the hardware address of %s: %w", host, err)
 	}

@@ -170,7 +170,7 @@ func (a deviceAddr) netlink() *netlink.Addr {
 
 func (n neighbour) netlink(link netlink.Link) *netlink.Neigh {
 	return &netlink.Neigh{
-		LinkIndex: link.Attrs().Index, Family: netlinkFamilies[familyOf(n.addr)], State: netlink.NUD_PERMANENT,
+		LinkIndex: link.Attrs().Index, Family: netlinkFamilies[kernel.FamilyOf(n.addr)], State: netlink.NUD_PERMANENT,
 		IP: n.addr.AsSlice(), HardwareAddr: n.hardwareAddr[:],
 	}
 }

@@ -85,11 +85,11 @@ func (s *pathState) numberOf(p part) int {
 // readUplink finds the interface that has the node's address.
 func (s *pathState) readUplink() error {
 	node := s.config.NodeIP
-	addrs, err := netlink.AddrList(nil, netlinkFamilies[familyOf(node)])
+	addrs, err := netlink.AddrList(nil, netlinkFamilies[kernel.FamilyOf(node)])
 	if err != nil {
 		return fmt.Errorf("list addresses: %w", err)
 	}
-	i := slices.IndexFunc(addrs, func(a netlink.Addr) bool { return addrFromIP(a.IP) == node })
+	i := slices.IndexFunc(addrs, func(a netlink.Addr) bool { return kernel.AddrOf(a.IP) == node })
 	if i < 0 {
 		s.conflict("no interface has the node's address %s, which the other nodes know it by", node)
 		return nil
@@ -124,7 +124,7 @@ func (s *pathState) readDevice() error {
 		return fmt.Errorf("list the addresses of %s: %w", Device, err)
 	}
 	for _, a := range addrs {
-		if addr := addrFromIP(a.IP); addr == innerAddr(s.config.Family, 0) {
+		if addr := kernel.AddrOf(a.IP); addr == innerAddr(s.config.Family, 0) {
 			s.held = append(s.held, deviceAddr{addr})
 		}
 	}
@@ -146,7 +146,7 @@ func ours(link netlink.Link) *netlink.Vxlan {
 func deviceOf(link *netlink.Vxlan) device {
 	return device{
 		hardwareAddr: hardwareAddrFrom(link.HardwareAddr), mtu: link.MTU, up: link.Flags&net.FlagUp != 0,
-		vxlan: tunnel{local: addrFromIP(link.SrcAddr), port: uint16(link.Port), learning: link.Learning},
+		vxlan: tunnel{local: kernel.AddrOf(link.SrcAddr), port: uint16(link.Port), learning: link.Learning},
 	}
 }
 
@@ -181,7 +181,7 @@ func (s *pathState) readEntries() error {
 			return fmt.Errorf("list the %s neighbours on %s: %w", family, Device, err)
 		}
 		for _, n := range neighbours {
-			found := neighbour{addrFromIP(n.IP), hardwareAddrFrom(n.HardwareAddr)}
+			found := neighbour{kernel.AddrOf(n.IP), hardwareAddrFrom(n.HardwareAddr)}
 			if n.State != netlink.NUD_PERMANENT || innerNumber(family, found.addr) == 0 {
 				continue
 			}
@@ -197,7 +197,7 @@ func (s *pathState) readEntries() error {
 		return fmt.Errorf("list the forwarding entries of %s: %w", Device, err)
 	}
 	for _, e := range entries {
-		found := remote{hardwareAddrFrom(e.HardwareAddr), addrFromIP(e.IP)}
+		found := remote{hardwareAddrFrom(e.HardwareAddr), kernel.AddrOf(e.IP)}
 		s.remotes = append(s.remotes, found)
 		if mac := found.hardwareAddr; mine[mac] && !others[mac] || s.wants(found.slot()) {
 			s.held = append(s.held, found)
@@ -291,7 +291,7 @@ var kinds = map[int]string{unix.RTN_UNICAST: "unicast", unix.RTN_BLACKHOLE: "bla
 func (s *pathState) routeOf(r netlink.Route) route {
 	found := route{family: s.config.Family, table: r.Table, metric: uint32(r.Priority), kind: kinds[r.Type]}
 	if r.Type == unix.RTN_UNICAST {
-		found.via, found.device = addrFromIP(r.Gw), s.nameOf(r.LinkIndex)
+		found.via, found.device = kernel.AddrOf(r.Gw), s.nameOf(r.LinkIndex)
 	}
 	return found
 }
@@ -384,24 +384,11 @@ func readSysctl(path string) (string, error) {
 	return strings.TrimSpace(string(value)), err
 }
 
-func familyOf(addr netip.Addr) kernel.Family {
-	if addr.Is4() {
-		return kernel.IPv4
-	}
-	return kernel.IPv6
-}
-
 func otherFamily(family kernel.Family) kernel.Family {
 	if family == kernel.IPv4 {
 		return kernel.IPv6
 	}
 	return kernel.IPv4
-}
-
-// addrFromIP returns the zero Addr for no address.
-func addrFromIP(ip net.IP) netip.Addr {
-	addr, _ := netip.AddrFromSlice(ip)
-	return addr.Unmap()
 }
 
 func hardwareAddrFrom(a net.HardwareAddr) (mac hardwareAddr) {

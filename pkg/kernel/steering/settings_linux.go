@@ -119,7 +119,7 @@ func linksToPods(r netlink.Route, networks []netip.Prefix) (indexes []int) {
 		hops = []*netlink.NexthopInfo{{LinkIndex: r.LinkIndex, Gw: r.Gw, Via: r.Via}}
 	}
 	bits, _ := r.Dst.Mask.Size()
-	dst := netip.PrefixFrom(addrFromIP(r.Dst.IP), bits)
+	dst := netip.PrefixFrom(kernel.AddrOf(r.Dst.IP), bits)
 	for _, hop := range hops {
 		beyond := hop.Gw != nil || hop.Via != nil
 		leads := func(network netip.Prefix) bool { return network.Overlaps(dst) && (beyond || bits <= network.Bits()) }
