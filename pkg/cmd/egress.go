@@ -62,13 +62,8 @@ func (o *egressOptions) readConfig() error {
 	if err != nil {
 		return err
 	}
-	o.socket = status.DefaultSocket
-	if values := config.NodeConfig.ProxyArguments["egress-snat-socket"]; len(values) > 0 {
-		o.socket = values[len(values)-1]
-	}
-	if values := config.NodeConfig.ProxyArguments["egress-snat-journal"]; len(values) > 0 {
-		o.journal = values[len(values)-1]
-	}
+	o.socket = config.Last("egress-snat-socket", status.DefaultSocket)
+	o.journal = config.Last("egress-snat-journal", o.journal)
 	return nil
 }
 

@@ -127,8 +127,8 @@ func (o *collectOptions) readNode(keepSocket bool) bugreport.Part {
 		for _, file := range node.NodeConfig.ProxyArguments["egress-snat-key-file"] {
 			o.blank.LearnFile(file)
 		}
-		if sockets := node.NodeConfig.ProxyArguments["egress-snat-socket"]; len(sockets) > 0 && !keepSocket {
-			o.socket = sockets[len(sockets)-1]
+		if !keepSocket {
+			o.socket = node.Last("egress-snat-socket", o.socket)
 		}
 	}
 	return bugreport.Part{Name: "node-config.yaml", Make: func(context.Context) ([]byte, error) {
@@ -146,10 +146,7 @@ func (o *collectOptions) kubeconfigFile() string {
 	if o.node == nil {
 		return ""
 	}
-	if files := o.node.NodeConfig.ProxyArguments["kubeconfig"]; len(files) > 0 {
-		return files[len(files)-1]
-	}
-	return o.node.NodeConfig.MasterKubeConfig
+	return o.node.Last("kubeconfig", o.node.NodeConfig.MasterKubeConfig)
 }
 
 // kubeconfig is the part with the node's kubeconfig, of whose users nothing is left.
@@ -298,11 +295,7 @@ func (o *collectOptions) leases(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	namespace := holders.DefaultNamespace
-	if names := o.node.NodeConfig.ProxyArguments["egress-snat-lease-namespace"]; len(names) > 0 {
-		namespace = names[len(names)-1]
-	}
-	list, err := client.CoordinationV1().Leases(namespace).List(ctx, metav1.ListOptions{})
+	list, err := client.CoordinationV1().Leases(o.node.Last("egress-snat-lease-namespace", holders.DefaultNamespace)).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
@@ -316,9 +309,7 @@ func (o *collectOptions) leases(ctx context.Context) ([]byte, error) {
 func (o *collectOptions) metrics(ctx context.Context) ([]byte, error) {
 	address := defaultMetrics
 	if o.node != nil {
-		if given := o.node.NodeConfig.ProxyArguments["metrics-bind-address"]; len(given) > 0 {
-			address = given[len(given)-1]
-		}
+		address = o.node.Last("metrics-bind-address", address)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {

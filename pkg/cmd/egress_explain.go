@@ -116,7 +116,7 @@ func (o *explainOptions) run(c *cobra.Command, args []string) error {
 		return err
 	}
 	if len(snapshot.Families) == 0 {
-		return errors.Join(append([]error{errors.New("the node has no plan yet")}, asErrors(snapshot.Problems())...)...)
+		return errors.New(strings.Join(append([]string{"the node has no plan yet"}, snapshot.Problems()...), "\n"))
 	}
 	now := standingOf(snapshot)
 	if err := errors.Join(tellLeftOut(c.ErrOrStderr(), now.LeftOut), warn(c.ErrOrStderr(), slices.Concat(now.Problems, unwritten(snapshot)))); err != nil {
@@ -127,14 +127,6 @@ func (o *explainOptions) run(c *cobra.Command, args []string) error {
 		explain = o.explainPod
 	}
 	return cmp.Or(explain(c.OutOrStdout(), snapshot, now), incomplete(now.LeftOut))
-}
-
-func asErrors(texts []string) []error {
-	var errs []error
-	for _, text := range texts {
-		errs = append(errs, errors.New(text))
-	}
-	return errs
 }
 
 // unwritten returns a warning for each IP family whose plan is not in the kernel yet, unless

@@ -284,12 +284,7 @@ func (p *Proxy) validateObjects() error {
 }
 
 // master returns the API server's address that overrides the kubeconfig's, or "".
-func (p *Proxy) master() string {
-	if values := p.config.NodeConfig.ProxyArguments["master"]; len(values) > 0 {
-		return values[len(values)-1]
-	}
-	return ""
-}
+func (p *Proxy) master() string { return p.config.Last("master", "") }
 
 // kubeconfigPath returns the field that names the kubeconfig.
 func (p *Proxy) kubeconfigPath() string {

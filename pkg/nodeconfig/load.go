@@ -56,6 +56,14 @@ func Load(file string) (*Config, error) {
 	return Parse(file, data)
 }
 
+// Last returns the last value of a proxy argument, which is the one that counts where several are given; otherwise if it has none.
+func (c *Config) Last(argument, otherwise string) string {
+	if values := c.NodeConfig.ProxyArguments[argument]; len(values) > 0 {
+		return values[len(values)-1]
+	}
+	return otherwise
+}
+
 // read returns at most one byte more than Parse accepts.
 func read(file string) ([]byte, error) {
 	f, err := os.Open(file)

@@ -499,3 +499,13 @@ func TestLoad_Errors(t *testing.T) {
 		t.Errorf("a folder gives %v", err)
 	}
 }
+
+func TestConfig_Last(t *testing.T) {
+	c := &Config{}
+	c.NodeConfig.ProxyArguments = map[string][]string{"a": {"1", "2"}, "b": {}}
+	for argument, want := range map[string]string{"a": "2", "b": "other", "c": "other"} {
+		if got := c.Last(argument, "other"); got != want {
+			t.Errorf("%s: %q", argument, got)
+		}
+	}
+}
