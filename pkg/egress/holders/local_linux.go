@@ -78,11 +78,7 @@ func OwnAddressesNow(steeringDevice string) (OwnAddresses, error) {
 // PreferredNow returns the IPv6 addresses that the kernel may choose as the source of what this node sends, or masquerades: those that are
 // not deprecated (RFC 6724, rule 3). The values are the names of their interfaces.
 func PreferredNow() (map[netip.Addr]string, error) {
-	var addresses []netlink.Addr
-	err := changes.Outlast(func() (err error) {
-		addresses, err = netlink.AddrList(nil, netlink.FAMILY_V6)
-		return err
-	})
+	addresses, err := changes.Outlast(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_V6) })
 	if err != nil {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}

@@ -45,12 +45,8 @@ type subnetOn struct {
 }
 
 // read returns what there is now.
-func (k kernelAddresses) read() (l *links, err error) {
-	err = changes.Outlast(func() error { // others change links all the time
-		l, err = k.readOnce()
-		return err
-	})
-	return l, err
+func (k kernelAddresses) read() (*links, error) {
+	return changes.Outlast(k.readOnce) // others change links all the time
 }
 
 func (k kernelAddresses) readOnce() (*links, error) {

@@ -10,12 +10,12 @@ import (
 const attempts = 20
 
 // Outlast calls read again as long as what it reads from the kernel changes meanwhile: the kernel's lists may lack something
-// then. It returns read's error, which is [netlink.ErrDumpInterrupted] if there was no end of it.
-func Outlast(read func() error) (err error) {
+// then. It returns what read returned last, with its error, which is [netlink.ErrDumpInterrupted] if there was no end of it.
+func Outlast[T any](read func() (T, error)) (found T, err error) {
 	for range attempts {
-		if err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
+		if found, err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
 			break
 		}
 	}
-	return err
+	return found, err
 }

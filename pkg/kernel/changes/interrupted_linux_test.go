@@ -24,13 +24,13 @@ func TestOutlast_InterruptedListsOnly(t *testing.T) {
 		{"always interrupted", attempts, nil, attempts, netlink.ErrDumpInterrupted},
 	} {
 		reads := 0
-		err := Outlast(func() error {
+		found, err := Outlast(func() (int, error) {
 			if reads++; reads <= test.interrupted {
-				return fmt.Errorf("read: %w", netlink.ErrDumpInterrupted)
+				return reads, fmt.Errorf("read: %w", netlink.ErrDumpInterrupted)
 			}
-			return test.err
+			return reads, test.err
 		})
-		if !errors.Is(err, test.want) || reads != test.reads {
+		if !errors.Is(err, test.want) || reads != test.reads || found != reads {
 			t.Errorf("%s: %v after %d reads, want %v after %d", test.name, err, reads, test.want, test.reads)
 		}
 	}

@@ -236,19 +236,15 @@ func readTimeouts() (s programsSettings, err error) {
 }
 
 // hasIPsec tells whether the kernel has policies of IPsec. What a program redirects does not meet them, so it might leave in clear.
-func hasIPsec() (has bool, err error) {
-	err = changes.Outlast(func() error {
-		policies, err := netlink.XfrmPolicyList(netlink.FAMILY_ALL)
-		has = len(policies) > 0
-		return err
-	})
+func hasIPsec() (bool, error) {
+	policies, err := changes.Outlast(func() ([]netlink.XfrmPolicy, error) { return netlink.XfrmPolicyList(netlink.FAMILY_ALL) })
 	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOPROTOOPT) {
 		return false, nil // a kernel without IPsec
 	}
 	if err != nil {
 		return false, fmt.Errorf("list the policies of IPsec: %w", err)
 	}
-	return has, nil
+	return len(policies) > 0, nil
 }
 
 // readInterfaces reads this node's interfaces and own addresses. local has those that no packet to the outside has, too.
@@ -261,11 +257,8 @@ func (a *around) readInterfaces() error {
 	for _, link := range links {
 		a.ethernet[link.Index] = len(link.HardwareAddr) == len(kernel.HardwareAddr{})
 	}
-	var addresses []netlink.Addr
-	if err := changes.Outlast(func() (err error) {
-		addresses, err = netlink.AddrList(nil, netlink.FAMILY_ALL)
-		return err
-	}); err != nil {
+	addresses, err := changes.Outlast(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
 		return fmt.Errorf("list this node's addresses: %w", err)
 	}
 	for _, text := range []string{"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "::/128", "::1/128", "fe80::/10", "ff00::/8"} {

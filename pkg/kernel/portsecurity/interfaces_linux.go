@@ -18,11 +18,7 @@ import (
 // their addresses, and own are this node's addresses, by which other nodes reach it.
 func Interfaces(pods []netip.Prefix, own []netip.Addr) (found []Interface, err error) {
 	l := look{pods: kernel.NewCIDRSet(pods), own: own}
-	err = changes.Outlast(func() error {
-		found, err = l.all()
-		return err
-	})
-	return found, err
+	return changes.Outlast(l.all)
 }
 
 // look is a look for interfaces.

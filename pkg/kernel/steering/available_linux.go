@@ -40,11 +40,8 @@ func portTaken(port uint16) string {
 
 // vxlanWith returns the name of a VXLAN interface other than steer0 that has a UDP port; "" if there is none.
 func vxlanWith(port uint16) (name string, err error) {
-	var links []netlink.Link
-	if err := changes.Outlast(func() (err error) {
-		links, err = netlink.LinkList()
-		return err
-	}); err != nil {
+	links, err := changes.Outlast(netlink.LinkList)
+	if err != nil {
 		return "", fmt.Errorf("list interfaces: %w", err)
 	}
 	for _, l := range links {
@@ -253,11 +250,11 @@ func bytesUse(info []byte, mask uint32) bool {
 
 // conflictsAtStart returns what of somebody else's is in the way of a path that is to be made.
 func (c Config) conflictsAtStart(ctx context.Context) (found conflict, err error) {
-	var s *pathState
-	if err := changes.Outlast(func() error { // a node begins while its pods begin
-		s = &pathState{config: c}
-		return errors.Join(s.readRules(), s.readDevice(), s.readTables())
-	}); err != nil {
+	s, err := changes.Outlast(func() (*pathState, error) { // a node begins while its pods begin
+		s := &pathState{config: c}
+		return s, errors.Join(s.readRules(), s.readDevice(), s.readTables())
+	})
+	if err != nil {
 		return nil, err
 	}
 	found = s.conflicts

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
@@ -27,8 +26,8 @@ func (f *fast) look(c Config) {
 	if f.Path == nil {
 		return
 	}
-	s := pathState{config: c}
-	if err := changes.Outlast(s.readUplink); err != nil || s.uplink.index == 0 {
+	s, err := c.uplinkState()
+	if err != nil || s.uplink.index == 0 {
 		return
 	}
 	if c.Transport == Direct {

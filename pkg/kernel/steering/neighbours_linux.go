@@ -36,8 +36,8 @@ func Adjacent(self, node netip.Addr) error {
 
 // uplinkOf returns the interface that has this node's address self.
 func uplinkOf(self netip.Addr) (uplink, error) {
-	s := pathState{config: Config{NodeIP: self}}
-	if err := changes.Outlast(s.readUplink); err != nil {
+	s, err := Config{NodeIP: self}.uplinkState()
+	if err != nil {
 		return uplink{}, err
 	}
 	if s.uplink.name == "" {

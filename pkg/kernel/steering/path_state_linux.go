@@ -40,12 +40,12 @@ var netlinkFamilies = map[kernel.Family]int{kernel.IPv4: netlink.FAMILY_V4, kern
 
 // look reads the state. The kernel is asked again if something changed while it was answering.
 func (p *path) look(ctx context.Context, holders map[int]netip.Addr) (s *pathState, err error) {
-	err = changes.Outlast(func() error {
+	s, err = changes.Outlast(func() (*pathState, error) {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		s = &pathState{config: p.config}
-		return s.read(holders)
+		s := &pathState{config: p.config}
+		return s, s.read(holders)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("look at the path of steered packets: %w", err)
@@ -80,6 +80,14 @@ func (s *pathState) numberOf(p part) int {
 		}
 	}
 	return 0
+}
+
+// uplinkState is a state of which only the uplink was read.
+func (c Config) uplinkState() (*pathState, error) {
+	return changes.Outlast(func() (*pathState, error) {
+		s := &pathState{config: c}
+		return s, s.readUplink()
+	})
 }
 
 // readUplink finds the interface that has the node's address.
@@ -310,11 +318,9 @@ func (s *pathState) nameOf(index int) string {
 	return fmt.Sprintf("if%d", index) // it has gone meanwhile
 }
 
-func listRules(family kernel.Family) (rules []netlink.Rule, err error) {
-	if err := changes.Outlast(func() (err error) {
-		rules, err = netlink.RuleList(netlinkFamilies[family])
-		return err
-	}); err != nil {
+func listRules(family kernel.Family) ([]netlink.Rule, error) {
+	rules, err := changes.Outlast(func() ([]netlink.Rule, error) { return netlink.RuleList(netlinkFamilies[family]) })
+	if err != nil {
 		return nil, fmt.Errorf("list the %s rules: %w", family, err)
 	}
 	return rules, nil

@@ -14,7 +14,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
@@ -67,8 +66,8 @@ func (c Config) interfaceSettings(networks []netip.Prefix) (wanted []sysctl, err
 		return nil, err
 	}
 	if c.Transport == Direct {
-		s := pathState{config: c}
-		if err := changes.Outlast(s.readUplink); err != nil {
+		s, err := c.uplinkState()
+		if err != nil {
 			return nil, err
 		}
 		if name := s.uplink.name; name != "" {

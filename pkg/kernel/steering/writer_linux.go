@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
@@ -262,8 +261,7 @@ func (w *Writer) knownNumbers(ctx context.Context, nodes []netip.Addr) (numbers,
 // readLinks reads what the table depends on of interfaces.
 func (w *Writer) readLinks() (links, error) {
 	if w.config.Transport == Direct {
-		s := pathState{config: w.config}
-		err := changes.Outlast(s.readUplink)
+		s, err := w.config.uplinkState()
 		return links{uplink: s.uplink.name}, err
 	}
 	device, err := net.InterfaceByName(Device)

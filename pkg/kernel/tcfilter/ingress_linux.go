@@ -11,11 +11,8 @@ import (
 // Ingress returns the indexes of the interfaces whose filters at the ingress are judged to matter. An interface that cannot be asked is
 // judged by its error.
 func Ingress(matter func(filters []netlink.Filter, err error) bool) (at map[int]bool, err error) {
-	var qdiscs []netlink.Qdisc
-	if err := changes.Outlast(func() (err error) {
-		qdiscs, err = netlink.QdiscList(nil)
-		return err
-	}); err != nil {
+	qdiscs, err := changes.Outlast(func() ([]netlink.Qdisc, error) { return netlink.QdiscList(nil) })
+	if err != nil {
 		return nil, fmt.Errorf("list traffic control: %w", err)
 	}
 	at = map[int]bool{}

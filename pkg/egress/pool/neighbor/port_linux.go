@@ -219,10 +219,8 @@ func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
 // lists last.
 func linkLocal(link *net.Interface) (local netip.Addr, err error) {
 	const unusable = unix.IFA_F_TENTATIVE | unix.IFA_F_DADFAILED | unix.IFA_F_DEPRECATED
-	var addresses []netlink.Addr
-	err = changes.Outlast(func() error {
-		addresses, err = netlink.AddrList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}, netlink.FAMILY_V6)
-		return err
+	addresses, err := changes.Outlast(func() ([]netlink.Addr, error) {
+		return netlink.AddrList(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}, netlink.FAMILY_V6)
 	})
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("list the IPv6 addresses: %w", err)
