@@ -34,8 +34,41 @@ func Collect(r *Reporter) {
 }
 
 var registerCollectors = sync.OnceFunc(func() {
-	legacyregistry.CustomMustRegister(&usageCollector{}, &steeringCollector{}, &portCollector{}, &fastCollector{})
+	legacyregistry.CustomMustRegister(
+		&collector{descs: usage.Descs, collect: (*Reporter).collectUsage},
+		&collector{
+			descs:   slices.Concat(poolnode.Descs, []*metrics.Desc{addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc}, sourceports.Descs),
+			collect: (*Reporter).collectSteering,
+		},
+		&collector{descs: portguard.Descs, collect: (*Reporter).collectPorts},
+		&collector{descs: []*metrics.Desc{fastPodsDesc, fastPacketsDesc, fastBytesDesc}, collect: (*Reporter).collectFast},
+	)
 })
+
+// tells tells a value of a metric.
+type tells = func(desc *metrics.Desc, value float64, labels ...string)
+
+// collector tells of some metrics when somebody asks for them.
+type collector struct {
+	metrics.BaseStableCollector
+	descs   []*metrics.Desc
+	collect func(r *Reporter, gauge, counter tells)
+}
+
+func (c *collector) DescribeWithStability(descs chan<- *metrics.Desc) {
+	for _, desc := range c.descs {
+		descs <- desc
+	}
+}
+
+func (c *collector) CollectWithStability(collected chan<- metrics.Metric) {
+	values := func(of metrics.ValueType) tells {
+		return func(desc *metrics.Desc, value float64, labels ...string) {
+			collected <- metrics.NewLazyConstMetric(desc, of, value, labels...)
+		}
+	}
+	c.collect(current.Load(), values(metrics.GaugeValue), values(metrics.CounterValue))
+}
 
 var (
 	addressesDesc = tell.Metrics.GaugeDesc("addresses",
@@ -52,36 +85,14 @@ var (
 		"Datagrams by which nodes tell each other directly which egress IPs they hold, by result: sent, failed to be sent, or received and accepted, outdated, foreign (not from the address of the Node that it names), unauthenticated (not signed with a key that we have) or unreadable.", "result")
 )
 
-// usageCollector counts the flows of each egress IP, when somebody asks for the metrics.
-type usageCollector struct{ metrics.BaseStableCollector }
-
-func (*usageCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range usage.Descs {
-		descs <- desc
-	}
+// collectUsage counts the flows of each egress IP.
+func (r *Reporter) collectUsage(gauge, _ tells) {
+	r.parts().Usage.Collect(klog.NewContext(r.ctx, r.logger), gauge)
 }
 
-func (*usageCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	r := current.Load()
-	r.parts().Usage.Collect(klog.NewContext(r.ctx, r.logger), func(desc *metrics.Desc, value float64, labels ...string) {
-		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
-	})
-}
-
-// portCollector tells how the check of sources stands, when somebody asks for the metrics.
-type portCollector struct{ metrics.BaseStableCollector }
-
-func (*portCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range portguard.Descs {
-		descs <- desc
-	}
-}
-
-func (*portCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	r := current.Load()
-	r.parts().Ports.Collect(r.ctx, func(desc *metrics.Desc, value float64, labels ...string) {
-		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
-	})
+// collectPorts tells how the check of sources stands.
+func (r *Reporter) collectPorts(gauge, counter tells) {
+	r.parts().Ports.Collect(r.ctx, gauge)
 	if !r.config.PortSecurity {
 		return
 	}
@@ -91,26 +102,12 @@ func (*portCollector) CollectWithStability(collected chan<- metrics.Metric) {
 		r.logger.V(2).Info("Cannot read the counters of packets with the address of another pod", "err", err)
 	}
 	for family, packets := range drops {
-		collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(family), "spoofed")
+		counter(dropsDesc, float64(packets), string(family), "spoofed")
 	}
 }
 
-// steeringCollector tells where the egress IPs are, and what was dropped, when somebody asks for the metrics.
-type steeringCollector struct {
-	metrics.BaseStableCollector
-}
-
-func (*steeringCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range slices.Concat(poolnode.Descs, []*metrics.Desc{addressesDesc, lostDesc, conflictDesc, faultDesc, dropsDesc, announcementsDesc}, sourceports.Descs) {
-		descs <- desc
-	}
-}
-
-func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	r := current.Load()
-	gauge := func(desc *metrics.Desc, value float64, labels ...string) {
-		collected <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, value, labels...)
-	}
+// collectSteering tells where the egress IPs are, and what was dropped.
+func (r *Reporter) collectSteering(gauge, counter tells) {
 	if r.parts().Steerer == nil && r.config.Steering.Unavailable == nil {
 		return
 	}
@@ -123,12 +120,10 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 		return
 	}
 	for result, datagrams := range r.parts().Steerer.Announcements() {
-		collected <- metrics.NewLazyConstMetric(announcementsDesc, metrics.CounterValue, float64(datagrams), result)
+		counter(announcementsDesc, float64(datagrams), result)
 	}
 	r.parts().SourcePorts.Collect(gauge)
-	r.parts().Pool.Collect(gauge, func(desc *metrics.Desc, value float64, labels ...string) {
-		collected <- metrics.NewLazyConstMetric(desc, metrics.CounterValue, value, labels...)
-	})
+	r.parts().Pool.Collect(gauge, counter)
 	for _, family := range cluster.Families {
 		counts := map[string]int{}
 		for _, a := range r.parts().Steerer.Addresses(family) {
@@ -149,7 +144,7 @@ func (*steeringCollector) CollectWithStability(collected chan<- metrics.Metric) 
 			r.logger.V(2).Info("Cannot read the counters of dropped packets", "ipFamily", family, "err", err)
 		}
 		for reason, packets := range drops {
-			collected <- metrics.NewLazyConstMetric(dropsDesc, metrics.CounterValue, float64(packets), string(family), reason)
+			counter(dropsDesc, float64(packets), string(family), reason)
 		}
 	}
 }
@@ -163,17 +158,8 @@ var (
 		"Bytes of the packets that took the fast path, by IP family and direction.", "ip_family", "direction")
 )
 
-// fastCollector tells what took the fast path, when somebody asks for the metrics.
-type fastCollector struct{ metrics.BaseStableCollector }
-
-func (*fastCollector) DescribeWithStability(descs chan<- *metrics.Desc) {
-	for _, desc := range []*metrics.Desc{fastPodsDesc, fastPacketsDesc, fastBytesDesc} {
-		descs <- desc
-	}
-}
-
-func (*fastCollector) CollectWithStability(collected chan<- metrics.Metric) {
-	r := current.Load()
+// collectFast tells what took the fast path.
+func (r *Reporter) collectFast(gauge, counter tells) {
 	if r.config.FastPath == nil {
 		return
 	}
@@ -186,10 +172,10 @@ func (*fastCollector) CollectWithStability(collected chan<- metrics.Metric) {
 	now := r.config.FastPath.Status()
 	for _, name := range cluster.Families {
 		count := counts[kernel.Family(name)]
-		collected <- metrics.NewLazyConstMetric(fastPodsDesc, metrics.GaugeValue, float64(now.Pods[kernel.Family(name)]), string(name))
+		gauge(fastPodsDesc, float64(now.Pods[kernel.Family(name)]), string(name))
 		for direction, traffic := range map[string]fastpath.Traffic{"sent": count.Sent, "left": count.Left, "own": count.Own, "answers": count.Answers} {
-			collected <- metrics.NewLazyConstMetric(fastPacketsDesc, metrics.CounterValue, float64(traffic.Packets), string(name), direction)
-			collected <- metrics.NewLazyConstMetric(fastBytesDesc, metrics.CounterValue, float64(traffic.Bytes), string(name), direction)
+			counter(fastPacketsDesc, float64(traffic.Packets), string(name), direction)
+			counter(fastBytesDesc, float64(traffic.Bytes), string(name), direction)
 		}
 	}
 }

@@ -114,31 +114,32 @@ func (r *Reporter) steeringFaults() (faults []fault) {
 	return faults
 }
 
-// LeasesFail notes why Leases cannot be used, or with nil that they can.
-func (r *Reporter) LeasesFail(what holders.Access, err error) {
+// note notes a change of what was told of.
+func (r *Reporter) note(set func(*standingFaults)) {
 	r.faults.mu.Lock()
-	if r.faults.leases == nil {
-		r.faults.leases = map[holders.Access]error{}
-	}
-	r.faults.leases[what] = err
+	set(&r.faults)
 	r.faults.mu.Unlock()
 	r.FaultsChanged()
+}
+
+// LeasesFail notes why Leases cannot be used, or with nil that they can.
+func (r *Reporter) LeasesFail(what holders.Access, err error) {
+	r.note(func(f *standingFaults) {
+		if f.leases == nil {
+			f.leases = map[holders.Access]error{}
+		}
+		f.leases[what] = err
+	})
 }
 
 // MarksUsed notes which rules of others use bits of the mark.
 func (r *Reporter) MarksUsed(rules []string) {
-	r.faults.mu.Lock()
-	r.faults.marked = rules
-	r.faults.mu.Unlock()
-	r.FaultsChanged()
+	r.note(func(f *standingFaults) { f.marked = rules })
 }
 
 // AnnouncerFails notes why nothing is announced directly, or with nil that it is.
 func (r *Reporter) AnnouncerFails(err error) {
-	r.faults.mu.Lock()
-	r.faults.announcing = err
-	r.faults.mu.Unlock()
-	r.FaultsChanged()
+	r.note(func(f *standingFaults) { f.announcing = err })
 }
 
 // The reasons of Events about a Node, beside those about keys.
@@ -192,10 +193,7 @@ func (r *Reporter) nodeTroubles() map[plan.Service][]tell.Trouble {
 
 // KeysFail notes what is not in order with the keys, or with nil that all is.
 func (r *Reporter) KeysFail(err error) {
-	r.faults.mu.Lock()
-	r.faults.keys = err
-	r.faults.mu.Unlock()
-	r.FaultsChanged()
+	r.note(func(f *standingFaults) { f.keys = err })
 }
 
 // Reasons of Events about a Node.

@@ -41,13 +41,7 @@ func (r *Reporter) Snapshot() status.Snapshot {
 }
 
 // Usage returns a [status.Usage].
-func (r *Reporter) Usage(ctx context.Context) (any, error) {
-	looked, err := r.parts().Usage.Look(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return looked, nil
-}
+func (r *Reporter) Usage(ctx context.Context) (any, error) { return r.parts().Usage.Look(ctx) }
 
 // steeringProblems are the faults of steering of these kinds, for people.
 func (r *Reporter) steeringProblems(kinds ...faultKind) (problems []string) {
