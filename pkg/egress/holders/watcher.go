@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -25,7 +26,8 @@ import (
 // goroutines, and waits for tell. Failures are logged and tried again.
 func (l Leases) Watch(ctx context.Context, tell func(Event)) {
 	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]failure.Streak{}, chosen: map[string]string{}, assigned: map[string]string{}}
-	informer := cache.NewSharedIndexInformer(w, &coordinationv1.Lease{}, 0, nil)
+	source := ListWatch{l.Client, &cache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch}}
+	informer := cache.NewSharedIndexInformer(source, &coordinationv1.Lease{}, 0, nil)
 	// These fail for a running informer only.
 	_ = informer.SetTransform(stripLease)
 	_ = informer.SetWatchErrorHandlerWithContext(w.failed)
@@ -40,6 +42,18 @@ func (l Leases) Watch(ctx context.Context, tell func(Event)) {
 		}
 	}()
 	informer.RunWithContext(ctx)
+}
+
+// ListWatch is a ListWatch of a client.
+type ListWatch struct {
+	Client kubernetes.Interface
+	*cache.ListWatch
+}
+
+// IsWatchListSemanticsUnSupported tells informers that a client of tests cannot stream a list into a watch.
+func (w ListWatch) IsWatchListSemanticsUnSupported() bool {
+	client, limited := w.Client.(interface{ IsWatchListSemanticsUnSupported() bool })
+	return limited && client.IsWatchListSemanticsUnSupported()
 }
 
 // stripLease leaves of a Lease what is read.
@@ -63,7 +77,7 @@ func stripLease(object any) (any, error) {
 	return stripped, nil
 }
 
-// leaseWatch is a watch of Leases. It is the informer's way to them, so that it notes when nothing is heard
+// leaseWatch is a watch of Leases. Its list and watch are the informer's way to them, so that it notes when nothing is heard
 // of them: the informer does not say.
 type leaseWatch struct {
 	leases  Leases
@@ -79,13 +93,7 @@ type leaseWatch struct {
 	assigned map[string]string
 }
 
-var (
-	_ cache.ListerWatcher            = &leaseWatch{}
-	_ cache.ListerWatcherWithContext = &leaseWatch{}
-)
-
-// ListWithContext is part of [cache.ListerWatcherWithContext].
-func (w *leaseWatch) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+func (w *leaseWatch) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list, err := w.leases.Client.CoordinationV1().Leases(w.leases.Namespace).List(ctx, options)
 	if err != nil {
 		w.hears(ctx, false)
@@ -93,8 +101,7 @@ func (w *leaseWatch) ListWithContext(ctx context.Context, options metav1.ListOpt
 	return list, err
 }
 
-// WatchWithContext is part of [cache.ListerWatcherWithContext].
-func (w *leaseWatch) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+func (w *leaseWatch) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	changes, err := w.leases.Client.CoordinationV1().Leases(w.leases.Namespace).Watch(ctx, options)
 	w.hears(ctx, err == nil)
 	if err == nil && w.trouble.Turns(nil) {
@@ -102,22 +109,6 @@ func (w *leaseWatch) WatchWithContext(ctx context.Context, options metav1.ListOp
 		w.logger.Info("It is known again which nodes have which egress IPs", "namespace", w.leases.Namespace)
 	}
 	return changes, err
-}
-
-// List is part of [cache.ListerWatcher], which informers take but do not use.
-func (w *leaseWatch) List(options metav1.ListOptions) (runtime.Object, error) {
-	return w.ListWithContext(context.Background(), options)
-}
-
-// Watch is part of [cache.ListerWatcher].
-func (w *leaseWatch) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	return w.WatchWithContext(context.Background(), options)
-}
-
-// IsWatchListSemanticsUnSupported tells informers that a client of tests cannot stream a list into a watch.
-func (w *leaseWatch) IsWatchListSemanticsUnSupported() bool {
-	client, limited := w.leases.Client.(interface{ IsWatchListSemanticsUnSupported() bool })
-	return limited && client.IsWatchListSemanticsUnSupported()
 }
 
 // hears says whether the API server has just answered.

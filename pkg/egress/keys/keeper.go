@@ -269,7 +269,7 @@ func (k *Keeper) source() cache.ListerWatcher {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, SecretName).String()
 		return options
 	}
-	return secretWatch{k.config.Client, &cache.ListWatch{
+	return holders.ListWatch{Client: k.config.Client, ListWatch: &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return secrets.List(ctx, byName(options))
 		},
@@ -281,18 +281,6 @@ func (k *Keeper) source() cache.ListerWatcher {
 			return changes, err
 		},
 	}}
-}
-
-// secretWatch is a ListWatch of a client.
-type secretWatch struct {
-	client kubernetes.Interface
-	*cache.ListWatch
-}
-
-// IsWatchListSemanticsUnSupported tells informers that a client of tests cannot stream a list into a watch.
-func (w secretWatch) IsWatchListSemanticsUnSupported() bool {
-	client, limited := w.client.(interface{ IsWatchListSemanticsUnSupported() bool })
-	return limited && client.IsWatchListSemanticsUnSupported()
 }
 
 // failed is called when a list or a watch fails. An API server that is away, or a watch that ends, is no fault of the keys as long as
