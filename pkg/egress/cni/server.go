@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -21,8 +20,6 @@ const (
 	readTimeout = 5 * time.Second
 	// writeTimeout is how long a plugin may leave its answer unread.
 	writeTimeout = 5 * time.Second
-	// endTimeout is how long answers may go on after the server's end.
-	endTimeout = time.Second
 	// longestWait bounds how long a request waits for the kernel, whatever its deadline.
 	longestWait = 2 * time.Minute
 )
@@ -48,38 +45,12 @@ type Node interface {
 
 // Serve makes the socket, calls listening, and answers from node until ctx ends. Then it removes the socket.
 func Serve(ctx context.Context, path string, node Node, errorLog *log.Logger, listening func()) error {
-	listener, own, err := socket.Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		return err
 	}
 	listening()
-	end := func() error {
-		err := socket.Remove(path, own)
-		if closing := listener.Close(); !errors.Is(closing, net.ErrClosed) {
-			err = errors.Join(err, closing)
-		}
-		return err
-	}
-	server := &http.Server{
-		Handler:           forRoot(handler(node)),
-		ReadHeaderTimeout: readTimeout,
-		MaxHeaderBytes:    8 << 10,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       socket.ConnContext,
-		ErrorLog:          errorLog,
-	}
-	server.SetKeepAlivesEnabled(false)
-	ended := context.AfterFunc(ctx, func() { _ = end() })
-	err = server.Serve(socket.WithFiles(listener))
-	if ended() { // not by ctx
-		return errors.Join(fmt.Errorf("serving on %s: %w", path, err), end(), server.Close())
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-	defer cancel()
-	if server.Shutdown(last) != nil {
-		_ = server.Close()
-	}
-	return nil
+	return l.Serve(ctx, socket.WithFiles(l.Socket), forRoot(handler(node)), errorLog)
 }
 
 // forRoot refuses everybody else, without reading what they send.

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,33 +18,81 @@ import (
 // maxPath is the longest path of a socket, without the zero at its end (unix(7)).
 const maxPath = len(unix.RawSockaddrUnix{}.Path) - 1
 
-// Listen makes the socket. What a process that has ended left there is replaced; a process
-// that still answers is an error. The socket can be used by its owner only, from the
-// moment that it has its name: it is made under another one.
-func Listen(path string) (*net.UnixListener, fs.FileInfo, error) {
+const (
+	// readTimeout is how long the header of a request may take to arrive.
+	readTimeout = 5 * time.Second
+	// endTimeout is how long answers may go on after the server's end.
+	endTimeout = time.Second
+)
+
+// Listener is a socket on which a node can be asked.
+type Listener struct {
+	Socket *net.UnixListener
+	path   string
+	own    fs.FileInfo
+}
+
+// Listen makes the socket, and its folder with mode 0700 if it is missing. The socket has mode 0600. What a process that has ended left
+// there is replaced; it is an error if a process still answers there, or if something there is no socket. The socket can be used by its
+// owner only, from the moment that it has its name: it is made under another one. Either Serve or Close the Listener.
+func Listen(path string) (*Listener, error) {
 	making := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if len(making) > maxPath {
-		return nil, nil, fmt.Errorf("socket %s: the path is too long; use one of at most %d bytes", path, maxPath-len(making)+len(path))
+		return nil, fmt.Errorf("socket %s: the path is too long; use one of at most %d bytes", path, maxPath-len(making)+len(path))
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, nil, fmt.Errorf("socket %s: making its folder: %w", path, err)
+		return nil, fmt.Errorf("socket %s: making its folder: %w", path, err)
 	}
 	if err := checkFree(path); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := os.Remove(making); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("socket %s: removing what an earlier process left: %w", path, err)
+		return nil, fmt.Errorf("socket %s: removing what an earlier process left: %w", path, err)
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: making, Net: "unix"})
 	if err != nil {
-		return nil, nil, fmt.Errorf("socket %s: %w", path, err)
+		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
 	listener.SetUnlinkOnClose(false) // it has another name by then
 	info, err := publish(making, path)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("socket %s: %w", path, err), listener.Close(), os.Remove(making))
+		return nil, errors.Join(fmt.Errorf("socket %s: %w", path, err), listener.Close(), os.Remove(making))
 	}
-	return listener, info, nil
+	return &Listener{listener, path, info}, nil
+}
+
+// Close ends listening, and removes the socket unless another process has replaced it.
+func (l *Listener) Close() error {
+	err := remove(l.path, l.own)
+	if closing := l.Socket.Close(); !errors.Is(closing, net.ErrClosed) {
+		err = errors.Join(err, closing)
+	}
+	return err
+}
+
+// Serve answers requests until ctx ends, and closes l then. on is l's Socket, or what takes connections from it. The requests' contexts end
+// with ctx; answers may go on for a moment.
+func (l *Listener) Serve(ctx context.Context, on net.Listener, handler http.Handler, errorLog *log.Logger) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readTimeout,
+		MaxHeaderBytes:    8 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       connContext,
+		ErrorLog:          errorLog,
+	}
+	server.SetKeepAlivesEnabled(false)
+	ended := context.AfterFunc(ctx, func() { _ = l.Close() })
+	err := server.Serve(on)
+	if ended() { // not by ctx
+		return errors.Join(fmt.Errorf("serving on %s: %w", l.path, err), l.Close(), server.Close())
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+	defer cancel()
+	if server.Shutdown(last) != nil {
+		_ = server.Close()
+	}
+	return nil
 }
 
 // publish gives the socket its mode and then its name.
@@ -78,8 +129,8 @@ func checkFree(path string) error {
 	return nil
 }
 
-// Remove removes the socket unless somebody else's is there.
-func Remove(path string, own fs.FileInfo) error {
+// remove removes the socket unless somebody else's is there.
+func remove(path string, own fs.FileInfo) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, own) {
 		return nil
@@ -95,8 +146,8 @@ func Remove(path string, own fs.FileInfo) error {
 
 type peerKey struct{}
 
-// ConnContext is for an http.Server: it notes who has connected. What cannot be found out is not noted, which lets nobody in.
-func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+// connContext is for an http.Server: it notes who has connected. What cannot be found out is not noted, which lets nobody in.
+func connContext(ctx context.Context, conn net.Conn) context.Context {
 	if files, ok := conn.(*filesConn); ok {
 		ctx, conn = context.WithValue(ctx, filesKey{}, files), files.UnixConn
 	}

@@ -3,11 +3,8 @@ package status
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -19,46 +16,27 @@ import (
 )
 
 const (
-	// readTimeout is how long a request may take to arrive.
-	readTimeout = 5 * time.Second
 	// patience is how long a reader may leave one document unread.
 	patience = 10 * time.Second
 	// verifyTimeout is how long a comparison with the kernel may take.
 	verifyTimeout = time.Minute
 	// watchPeriod is the least time between two documents of a watch.
 	watchPeriod = 300 * time.Millisecond
-	// endTimeout is how long answers may go on after the server's end.
-	endTimeout = time.Second
 )
 
-// Listener is a socket on which a node can be asked.
+// Listener is a socket on which a node can be asked. Either Serve or Close it.
 type Listener struct {
-	path   string
-	socket *net.UnixListener
-	own    fs.FileInfo
-
+	*socket.Listener
 	patience time.Duration
 }
 
-// Listen makes the socket, and its folder with mode 0700 if it is missing. The socket has
-// mode 0600. What a process that has ended left at path is replaced; it is an error if a
-// process still answers there, or if something there is no socket. Either Serve or Close
-// the Listener.
+// Listen is [socket.Listen].
 func Listen(path string) (*Listener, error) {
-	listener, own, err := socket.Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Listener{path: path, socket: listener, own: own, patience: patience}, nil
-}
-
-// Close ends listening, and removes the socket unless another process has replaced it.
-func (l *Listener) Close() error {
-	err := socket.Remove(l.path, l.own)
-	if closing := l.socket.Close(); !errors.Is(closing, net.ErrClosed) {
-		err = errors.Join(err, closing)
-	}
-	return err
+	return &Listener{l, patience}, nil
 }
 
 // Resource is a document that another extension tells on the socket.
@@ -91,27 +69,7 @@ func (l *Listener) Serve(ctx context.Context, source Source, others ...Resource)
 		patience:  l.patience,
 		verifying: make(chan struct{}, 1),
 	}
-	httpServer := &http.Server{
-		Handler:           s.handler(),
-		ReadHeaderTimeout: readTimeout,
-		MaxHeaderBytes:    8 << 10,
-		// A watch ends with ctx, like everything else that is being answered.
-		BaseContext: func(net.Listener) context.Context { return ctx },
-		ConnContext: socket.ConnContext,
-		ErrorLog:    log.New(errorWriter{logger}, "", 0),
-	}
-	httpServer.SetKeepAlivesEnabled(false)
-	ended := context.AfterFunc(ctx, func() { _ = l.Close() })
-	err := httpServer.Serve(l.socket)
-	if ended() { // not by ctx
-		return errors.Join(fmt.Errorf("serving on %s: %w", l.path, err), l.Close(), httpServer.Close())
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-	defer cancel()
-	if httpServer.Shutdown(last) != nil {
-		_ = httpServer.Close()
-	}
-	return nil
+	return l.Listener.Serve(ctx, l.Socket, s.handler(), log.New(errorWriter{logger}, "", 0))
 }
 
 // errorWriter lets net/http log through a logger.
