@@ -10,10 +10,12 @@ import (
 	"os"
 
 	configv1 "github.com/openshift/api/config/v1"
+	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	v1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/openshift/origin-node/pkg/egress/balancer"
@@ -204,13 +206,9 @@ func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (cluster.Ob
 	if p.overrides.Manifests != "" {
 		return p.loadObjects()
 	}
-	config, err := p.clientConfig()
+	client, err := newClient(p, kubernetes.NewForConfig)
 	if err != nil {
-		return cluster.Objects{}, p.config.Errorf(p.kubeconfigPath(), "%w", err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return cluster.Objects{}, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+		return cluster.Objects{}, err
 	}
 	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -264,7 +262,7 @@ func (p *Proxy) addBalanced(ctx context.Context, client kubernetes.Interface, ob
 	if !p.extension.FollowsMetalLB() {
 		return nil
 	}
-	dynamicClient, err := p.dynamicClient()
+	dynamicClient, err := newClient(p, dynamic.NewForConfig)
 	if err != nil {
 		return err
 	}
@@ -304,7 +302,7 @@ func (p *Proxy) loadObjects() (cluster.Objects, error) {
 
 // clusterNetwork returns OpenShift's Network, or nil if the cluster has none.
 func (p *Proxy) clusterNetwork(ctx context.Context) (*configv1.Network, error) {
-	client, err := p.configClient()
+	client, err := newClient(p, configclient.NewForConfig)
 	if err != nil {
 		return nil, err
 	}

@@ -59,13 +59,9 @@ func (p *Proxy) listForTunnel(ctx context.Context) ([]*v1.Node, *v1.ConfigMap, e
 		}
 		return objects.Nodes, nil, nil
 	}
-	config, err := p.clientConfig()
+	client, err := newClient(p, kubernetes.NewForConfig)
 	if err != nil {
-		return nil, nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
-	}
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+		return nil, nil, err
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {

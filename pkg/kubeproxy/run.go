@@ -15,6 +15,7 @@ import (
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
@@ -183,7 +184,7 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 	if err != nil {
 		return nil, egress.Clients{}, err
 	}
-	config, err := p.configClient()
+	config, err := newClient(p, configclient.NewForConfig)
 	if err != nil {
 		return nil, egress.Clients{}, err
 	}
@@ -191,7 +192,7 @@ func (p *Proxy) newServer(ctx context.Context, n *notifier) (*app.ProxyServer, e
 	if err != nil {
 		return nil, egress.Clients{}, err
 	}
-	dynamicClient, err := p.dynamicClient()
+	dynamicClient, err := newClient(p, dynamic.NewForConfig)
 	nodes := extension.NewNodes(server.Client, p.explain, append(p.tunnel.LabelKeys(), p.extension.LabelKeys()...))
 	return server, egress.Clients{
 		Kube: server.Client, Claims: claims, Config: config, Dynamic: dynamicClient, Nodes: nodes, Explain: p.explain, Outer: server.PrimaryIPFamily,
@@ -204,40 +205,20 @@ const claimsQPS, claimsBurst = 50, 100
 // claimsClient returns the client that claims blocks of source ports. The proxier's waits up to a tenth of a second for each request while it
 // sends many, and pods that start would wait with it.
 func (p *Proxy) claimsClient() (kubernetes.Interface, error) {
-	config, err := p.clientConfig()
-	if err != nil {
-		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
-	}
-	config.QPS, config.Burst = claimsQPS, claimsBurst
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
-	}
-	return client, nil
+	return newClient(p, func(config *rest.Config) (kubernetes.Interface, error) {
+		config.QPS, config.Burst = claimsQPS, claimsBurst
+		return kubernetes.NewForConfig(config)
+	})
 }
 
-// dynamicClient returns a client for objects of kinds that a cluster need not have.
-func (p *Proxy) dynamicClient() (dynamic.Interface, error) {
+// newClient returns a client of the API server. Its error names the field of the configuration.
+func newClient[T any](p *Proxy, create func(*rest.Config) (T, error)) (client T, err error) {
 	config, err := p.clientConfig()
-	if err != nil {
-		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+	if err == nil {
+		client, err = create(config)
 	}
-	client, err := dynamic.NewForConfig(config)
 	if err != nil {
-		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
-	}
-	return client, nil
-}
-
-// configClient returns a client for OpenShift's configuration.
-func (p *Proxy) configClient() (configclient.Interface, error) {
-	config, err := p.clientConfig()
-	if err != nil {
-		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
-	}
-	client, err := configclient.NewForConfig(config)
-	if err != nil {
-		return nil, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+		return client, p.config.Errorf(p.kubeconfigPath(), "%w", err)
 	}
 	return client, nil
 }
