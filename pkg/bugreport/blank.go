@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"regexp"
@@ -73,11 +74,7 @@ func (b *Blanker) LearnFile(path string) {
 
 // Text returns text without the secrets that are known, and without what looks like one.
 func (b *Blanker) Text(text []byte) []byte {
-	longestFirst := make([]string, 0, len(b.known))
-	for secret := range b.known {
-		longestFirst = append(longestFirst, secret)
-	}
-	slices.SortFunc(longestFirst, func(x, y string) int { return cmp.Or(cmp.Compare(len(y), len(x)), cmp.Compare(x, y)) })
+	longestFirst := slices.SortedFunc(maps.Keys(b.known), func(x, y string) int { return cmp.Or(cmp.Compare(len(y), len(x)), cmp.Compare(x, y)) })
 	for _, secret := range longestFirst {
 		text = bytes.ReplaceAll(text, []byte(secret), []byte(removed))
 	}

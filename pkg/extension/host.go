@@ -169,24 +169,25 @@ func (h *Host) OnServiceUpdate(oldService, service *v1.Service) {
 }
 
 func (h *Host) setService(service *v1.Service) {
+	h.tell(func(f ServiceFollower) { f.SetService(service) })
+}
+
+// tell tells all followers something.
+func (h *Host) tell(what func(ServiceFollower)) {
 	for _, f := range h.followers {
-		f.SetService(service)
+		what(f)
 	}
 }
 
 // OnServiceDelete is part of proxy.Provider.
 func (h *Host) OnServiceDelete(service *v1.Service) {
-	for _, f := range h.followers {
-		f.DeleteService(service)
-	}
+	h.tell(func(f ServiceFollower) { f.DeleteService(service) })
 	h.Provider.OnServiceDelete(service)
 }
 
 // OnServiceSynced tells the extensions first: their rules need not wait for all of the proxier's.
 func (h *Host) OnServiceSynced() {
-	for _, f := range h.followers {
-		f.ServicesKnown()
-	}
+	h.tell(ServiceFollower.ServicesKnown)
 	h.Provider.OnServiceSynced()
 	h.retryFirstSync()
 }
@@ -204,24 +205,18 @@ func (h *Host) OnEndpointSliceUpdate(oldSlice, slice *discovery.EndpointSlice) {
 }
 
 func (h *Host) setEndpointSlice(slice *discovery.EndpointSlice) {
-	for _, f := range h.followers {
-		f.SetEndpointSlice(slice)
-	}
+	h.tell(func(f ServiceFollower) { f.SetEndpointSlice(slice) })
 }
 
 // OnEndpointSliceDelete is part of proxy.Provider.
 func (h *Host) OnEndpointSliceDelete(slice *discovery.EndpointSlice) {
-	for _, f := range h.followers {
-		f.DeleteEndpointSlice(slice)
-	}
+	h.tell(func(f ServiceFollower) { f.DeleteEndpointSlice(slice) })
 	h.Provider.OnEndpointSliceDelete(slice)
 }
 
 // OnEndpointSlicesSynced tells the extensions first, as OnServiceSynced.
 func (h *Host) OnEndpointSlicesSynced() {
-	for _, f := range h.followers {
-		f.EndpointSlicesKnown()
-	}
+	h.tell(ServiceFollower.EndpointSlicesKnown)
 	h.Provider.OnEndpointSlicesSynced()
 	h.retryFirstSync()
 }

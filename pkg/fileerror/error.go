@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // MaxReported bounds the text of a joined error: a folder full of wrong files should
@@ -108,6 +109,18 @@ func Split(err error) []*Error {
 		return []*Error{one}
 	}
 	return nil
+}
+
+// ValidPrefix returns text up to what is not UTF-8; all of it if it is.
+func ValidPrefix(text []byte) []byte {
+	for end := 0; end < len(text); {
+		r, size := utf8.DecodeRune(text[end:])
+		if r == utf8.RuneError && size == 1 {
+			return text[:end]
+		}
+		end += size
+	}
+	return text
 }
 
 // yamlMessage matches how both YAML libraries word an error; they have no typed errors.

@@ -43,3 +43,11 @@ func TestOfYAML_BothLibraries(t *testing.T) {
 		}
 	}
 }
+
+func TestValidPrefix(t *testing.T) {
+	for text, want := range map[string]string{"": "", "a\u00e9": "a\u00e9", "a\ufffdb": "a\ufffdb", "ab\xffc": "ab", "\xc3": ""} {
+		if got := ValidPrefix([]byte(text)); string(got) != want {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -83,12 +84,7 @@ func apiGroups() []metav1.APIGroup {
 			Name: r.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
 		}
 	}
-	list := make([]metav1.APIGroup, 0, len(groups))
-	for _, group := range groups {
-		list = append(list, group)
-	}
-	slices.SortFunc(list, func(a, b metav1.APIGroup) int { return cmp.Compare(a.Name, b.Name) })
-	return list
+	return slices.SortedFunc(maps.Values(groups), func(a, b metav1.APIGroup) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func serveDocument(w http.ResponseWriter, r *http.Request, document any) {

@@ -128,7 +128,7 @@ func splitJSON(file string, data []byte) ([]*document, *Error) {
 // file means here what it means there.
 func (d *document) json() ([]byte, *Error) {
 	if !utf8.Valid(d.text) {
-		return nil, d.errorf(d.start+bytes.Count(validPrefix(d.text), []byte("\n")), "not UTF-8 text")
+		return nil, d.errorf(d.start+bytes.Count(fileerror.ValidPrefix(d.text), []byte("\n")), "not UTF-8 text")
 	}
 	if bytes.IndexByte(d.text, '*') >= 0 {
 		if root := d.tree(); root != nil && expandedSize(root, map[*yamlv3.Node]int{}) > maxFileSize {
@@ -147,17 +147,6 @@ func (d *document) json() ([]byte, *Error) {
 		}
 	}
 	return converted, nil
-}
-
-// validPrefix returns text up to what is not UTF-8.
-func validPrefix(text []byte) []byte {
-	for end := 0; ; {
-		r, size := utf8.DecodeRune(text[end:])
-		if r == utf8.RuneError && size <= 1 {
-			return text[:end]
-		}
-		end += size
-	}
 }
 
 // isFlow says whether the document may be written in YAML's flow style, as JSON

@@ -21,6 +21,9 @@ type resource struct {
 	namespaced bool
 	verbs      metav1.Verbs
 
+	// of returns the resource's objects among those of a folder.
+	of func(*Objects) []apiObject
+
 	// fields has a function for each selectable field besides the metadata that
 	// returns an object's value. The fields are upstream's.
 	fields map[string]func(apiObject) string
@@ -38,6 +41,7 @@ var resources = []*resource{
 	{
 		GroupVersionResource: v1.SchemeGroupVersion.WithResource("services"),
 		kind:                 "Service", namespaced: true, verbs: fileVerbs,
+		of: func(o *Objects) []apiObject { return generic(o.Services) },
 		fields: map[string]func(apiObject) string{
 			"spec.clusterIP": func(o apiObject) string { return o.(*v1.Service).Spec.ClusterIP },
 			"spec.type":      func(o apiObject) string { return string(o.(*v1.Service).Spec.Type) },
@@ -46,10 +50,12 @@ var resources = []*resource{
 	{
 		GroupVersionResource: discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
 		kind:                 "EndpointSlice", namespaced: true, verbs: fileVerbs,
+		of: func(o *Objects) []apiObject { return generic(o.EndpointSlices) },
 	},
 	{
 		GroupVersionResource: v1.SchemeGroupVersion.WithResource("nodes"),
 		kind:                 "Node", verbs: fileVerbs,
+		of: func(o *Objects) []apiObject { return generic(o.Nodes) },
 		fields: map[string]func(apiObject) string{
 			"spec.unschedulable": func(o apiObject) string { return strconv.FormatBool(o.(*v1.Node).Spec.Unschedulable) },
 		},
@@ -57,6 +63,7 @@ var resources = []*resource{
 	{
 		GroupVersionResource: v1.SchemeGroupVersion.WithResource("namespaces"),
 		kind:                 "Namespace", verbs: fileVerbs,
+		of: func(o *Objects) []apiObject { return generic(o.Namespaces) },
 		fields: map[string]func(apiObject) string{
 			"status.phase": func(o apiObject) string { return string(o.(*v1.Namespace).Status.Phase) },
 		},
@@ -64,18 +71,20 @@ var resources = []*resource{
 	{
 		GroupVersionResource: networkingv1.SchemeGroupVersion.WithResource("servicecidrs"),
 		kind:                 "ServiceCIDR", verbs: fileVerbs,
+		of: func(o *Objects) []apiObject { return generic(o.ServiceCIDRs) },
 	},
 	{
 		GroupVersionResource: configv1.SchemeGroupVersion.WithResource("networks"),
 		kind:                 "Network", verbs: fileVerbs,
+		of: func(o *Objects) []apiObject { return generic(o.Networks) },
 	},
 	{
 		GroupVersionResource: v1.SchemeGroupVersion.WithResource("events"),
-		kind:                 "Event", namespaced: true, verbs: eventVerbs,
+		kind:                 "Event", namespaced: true, verbs: eventVerbs, of: noObjects,
 	},
 	{
 		GroupVersionResource: eventsv1.SchemeGroupVersion.WithResource("events"),
-		kind:                 "Event", namespaced: true, verbs: eventVerbs,
+		kind:                 "Event", namespaced: true, verbs: eventVerbs, of: noObjects,
 	},
 }
 
@@ -107,24 +116,8 @@ func (r *resource) attributes(o apiObject) fields.Set {
 	return set
 }
 
-// of returns the resource's objects among those of a folder.
-func (r *resource) of(objects *Objects) []apiObject {
-	switch r.Resource {
-	case "services":
-		return generic(objects.Services)
-	case "endpointslices":
-		return generic(objects.EndpointSlices)
-	case "nodes":
-		return generic(objects.Nodes)
-	case "namespaces":
-		return generic(objects.Namespaces)
-	case "servicecidrs":
-		return generic(objects.ServiceCIDRs)
-	case "networks":
-		return generic(objects.Networks)
-	}
-	return nil
-}
+// noObjects is of for what no file has.
+func noObjects(*Objects) []apiObject { return nil }
 
 func generic[T apiObject](list []T) []apiObject {
 	all := make([]apiObject, len(list))

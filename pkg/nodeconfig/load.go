@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -134,7 +133,7 @@ func document(data []byte) (*yaml.Node, *Error) {
 	if len(data) > maxBytes {
 		return nil, &Error{Line: lineAt(data, maxBytes), Err: fmt.Errorf("the file is larger than %d bytes; is it a node config?", maxBytes)}
 	}
-	if i := invalidUTF8(data); i >= 0 {
+	if i := len(fileerror.ValidPrefix(data)); i < len(data) { // it may also be UTF-16, which is not supported
 		return nil, &Error{Line: lineAt(data, i), Err: fmt.Errorf("the byte %#02x is not UTF-8 text; is it a node config?", data[i])}
 	}
 	docs, err := parseYAML(data)
@@ -201,19 +200,6 @@ func syntaxErrorLine(data []byte, problem error) int {
 		return err != nil && err.Error() == problem.Error()
 	})
 	return n + 1
-}
-
-// invalidUTF8 returns the offset of the first byte of data that is not UTF-8, or
-// -1. YAML may also be UTF-16, which is not supported.
-func invalidUTF8(data []byte) int {
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size == 1 {
-			return i
-		}
-		i += size
-	}
-	return -1
 }
 
 func lineAt(data []byte, offset int) int {

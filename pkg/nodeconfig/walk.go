@@ -1,6 +1,7 @@
 package nodeconfig
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -98,12 +99,7 @@ func (w *walker) fields(path string, n *yaml.Node, v reflect.Value) {
 }
 
 func (w *walker) unknown(path, name string, known map[string][]int) {
-	names := make([]string, 0, len(known))
-	for k := range known {
-		names = append(names, k)
-	}
-	slices.Sort(names)
-	if near := Nearest(name, names); near != "" {
+	if near := Nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
 		w.errorf(path, "unknown field; did you mean %q?", near)
 		return
 	}

@@ -3,6 +3,7 @@ package journal
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -87,14 +88,7 @@ func joinNode(files []*File) *nodeHistory {
 }
 
 // Nodes are those that the files are of, sorted.
-func (h *History) Nodes() []string {
-	var nodes []string
-	for node := range h.nodes {
-		nodes = append(nodes, node)
-	}
-	slices.Sort(nodes)
-	return nodes
-}
+func (h *History) Nodes() []string { return slices.Sorted(maps.Keys(h.nodes)) }
 
 // Spans are all that the files have, sorted by time and then by egress IP and ports.
 func (h *History) Spans() []Span {

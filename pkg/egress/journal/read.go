@@ -77,13 +77,10 @@ type File struct {
 	cut bool
 }
 
-// Damaged returns what is wrong with the file; nil if nothing is.
-func (f *File) Damaged() error { return f.damaged }
-
 // longestLine is more than any line has.
 const longestLine = 4096
 
-// Read reads a file. It is an error if that is no journal; a line that cannot be read is in [File.Damaged].
+// Read reads a file. It is an error if that is no journal; what is wrong with a line is noted in the File.
 func Read(name string, from io.Reader, want Wanted) (*File, error) {
 	reader := bufio.NewReaderSize(from, 1<<18)
 	text, err := readLine(reader)

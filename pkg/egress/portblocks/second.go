@@ -1,6 +1,7 @@
 package portblocks
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func (b *Book) AddSecond(id string, now time.Time) {
 		return
 	}
 	t := &tenant{
-		id: Second(id), ips: sorted(first.of()), size: sizeOf(first.ports), near: first.ports, has: map[netip.Addr]bool{}, asks: map[netip.Addr]bool{},
+		id: Second(id), ips: sorted(slices.Collect(maps.Keys(first.has))), size: sizeOf(first.ports), near: first.ports, has: map[netip.Addr]bool{}, asks: map[netip.Addr]bool{},
 		deadline: now.Add(secondPatience),
 	}
 	b.tenants[t.id] = t
@@ -41,14 +42,6 @@ func (b *Book) AddSecond(id string, now time.Time) {
 		b.choose(t, now)
 	}
 	b.changed = b.changed || t.decided
-}
-
-// of are the egress IPs of which a pod has a block.
-func (t *tenant) of() (ips []netip.Addr) {
-	for ip := range t.has {
-		ips = append(ips, ip)
-	}
-	return ips
 }
 
 // beside returns a block in front of that which a tenant wants to be near, or behind it, of all of its egress IPs; none if there is no such

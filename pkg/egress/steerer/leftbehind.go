@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -92,14 +93,7 @@ func (r rivals) note(open []netip.Addr, answered map[netip.Addr]bool, asked bool
 }
 
 // addresses are sorted.
-func (r rivals) addresses() []netip.Addr {
-	addresses := make([]netip.Addr, 0, len(r))
-	for ip := range r {
-		addresses = append(addresses, ip)
-	}
-	slices.SortFunc(addresses, netip.Addr.Compare)
-	return addresses
-}
+func (r rivals) addresses() []netip.Addr { return slices.SortedFunc(maps.Keys(r), netip.Addr.Compare) }
 
 // askForAddresses returns which of these addresses, on this node's interfaces, another host on the same network answers for.
 func askForAddresses(ctx context.Context, addresses []netip.Addr) (answered map[netip.Addr]bool, err error) {
