@@ -398,7 +398,7 @@ func TestOneTable_KernelRefuses(t *testing.T) {
 		var again time.Time
 		n.inside(func() error {
 			result := p.Sync(t.Context(), allWanted{d}, kernel.Change{Networks: d.Networks, Steering: d.Steering}, n.self)
-			if status := p.Status(); result.Err == nil || status.Failure == nil || fault == nil || status.SteeringFault != fault {
+			if status := p.Status(); result.Err == nil || status.Failure == nil || fault == nil || !errors.Is(status.SteeringFault, fault) {
 				n.Errorf("%v; failure %v, fault %v; want a failure, and the fault that was there before, %v", result.Err, status.Failure, status.SteeringFault, fault)
 			}
 			again = result.Wake
