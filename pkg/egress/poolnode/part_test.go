@@ -595,6 +595,38 @@ func TestPart_PlansPodsOfWhatItHandsOver(t *testing.T) {
 	})
 }
 
+// TestPart_SpeaksWithANodeThatIsGone for a while, unless it is there again, or another one has its address.
+func TestPart_SpeaksWithANodeThatIsGone(t *testing.T) {
+	const gone, other = "192.0.2.3", "192.0.2.9"
+	for name, test := range map[string]struct {
+		then func(p *poolTest)
+		want string // the address at which node-b is spoken with
+	}{
+		"gone":                        {func(*poolTest) {}, gone},
+		"for long":                    {func(p *poolTest) { p.goneAt["node-b"] = time.Now().Add(-farewell) }, ""},
+		"there again":                 {func(p *poolTest) { p.state.SetNode(clustertest.NewNode("node-b", other, v1.ConditionTrue)) }, other},
+		"another one has its address": {func(p *poolTest) { p.state.SetNode(clustertest.NewNode("node-c", gone, v1.ConditionTrue)) }, ""},
+	} {
+		p := newPoolTest(t)
+		owned := func() map[string]netip.Addr {
+			p.mu.Lock()
+			defer p.unlock()
+			return p.owned(p.state.JudgedNodes(v1.IPv4Protocol))
+		}
+		p.told.addresses = owned()
+		p.state.DeleteNode("node-b")
+		p.told.addresses = owned()
+		test.then(p)
+		got, want := owned()["node-b"], netip.Addr{}
+		if test.want != "" {
+			want = netip.MustParseAddr(test.want)
+		}
+		if got != want {
+			t.Errorf("%s: node-b is spoken with at %s, want %s", name, got, want)
+		}
+	}
+}
+
 // TestPart_AddressOfAnother: a node that says to have another one's address does not silence it, also where this process finds both
 // when it starts.
 func TestPart_AddressOfAnother(t *testing.T) {

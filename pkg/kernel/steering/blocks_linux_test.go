@@ -643,6 +643,7 @@ func TestBlocks_TableFollows(t *testing.T) {
 			if differences := n.read(); differences != nil || !n.untouched() {
 				t.Errorf("step %d: %v", step, differences)
 			}
+			n.standsWith(step, blocks)
 			table := n.nft("list table %s", n.name())
 			knowsPorts := strings.Contains(table, ": interval ") // those that do not, do not read them either
 			if step == 3 && knowsPorts {
@@ -690,5 +691,23 @@ func TestBlocks_FastPath(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// standsWith fails unless a process that cleans up finds blocks in the table, of those that were written: those of bound pods.
+func (n *node) standsWith(step int, written []kernel.Block) {
+	n.c.Helper()
+	n.inside(func() error {
+		got, err := Stands(n.c.Context(), n.c.family)
+		for _, b := range got.Blocks {
+			isSame := func(w kernel.Block) bool { return w.Pod == b.Pod && w.EgressIP == b.EgressIP && w.Ports == b.Ports }
+			if !slices.ContainsFunc(written, isSame) {
+				n.c.Errorf("step %d: %v stands, and %v were written", step, b, written)
+			}
+		}
+		if step == 0 && len(got.Blocks) != len(written) {
+			n.c.Errorf("step %d: %v stand, and %v were written", step, got.Blocks, written)
+		}
+		return err
 	})
 }
