@@ -225,6 +225,26 @@ func TestDirectory_Conflicts(t *testing.T) {
 	}
 }
 
+// TestDirectory_Overtaken: of two that took an address with one epoch, the one whose name sorts last counts. With the highest epoch nobody
+// knows here.
+func TestDirectory_Overtaken(t *testing.T) {
+	ip := ips[0]
+	for name, test := range map[string]struct {
+		node      string
+		its, mine uint64
+		want      bool
+	}{
+		"higher": {"node-a", 8, 7, true}, "lower": {"node-c", 6, 7, false}, "the same, sorts last": {"node-c", 7, 7, true}, "the same, sorts first": {"node-a", 7, 7, false},
+		"the highest": {"node-c", MaxEpoch, MaxEpoch, false},
+	} {
+		d := newDirectory()
+		apply(d, timed{0, seen(test.node, true)}, timed{1, direct(test.node, 1, map[netip.Addr]uint64{ip: test.its})})
+		if got := d.Overtaken(ip, test.mine, at(2)); got != test.want {
+			t.Errorf("%s: overtaken: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestDirectory_OwnEpochs(t *testing.T) {
 	ip := ips[0]
 	others := timed{0, announced("node-a", 0, map[netip.Addr]uint64{ip: 7})}
