@@ -117,17 +117,21 @@ func TestCNI_Restart(t *testing.T) {
 					}
 				}
 			}
+			late := func(d time.Duration) { // EndpointSlices may be late
+				for began := time.Now(); time.Since(began) < d; {
+					for _, s := range pods {
+						r.firstPackets(s, r.ips(10)...)
+					}
+				}
+			}
+			late(by(t, 5*time.Second, 30*time.Second, 30*time.Second))
 			goOn("before")
 			for name, end := range map[string]func(){"killed": r.on.Kill, "stopped": r.on.Stop} {
 				end()
 				r.startWith(watchPods)
 				goOn(name)
 			}
-			for began := time.Now(); time.Since(began) < 30*time.Second; { // for as long as EndpointSlices may be late
-				for _, s := range pods {
-					r.firstPackets(s, r.ips(10)...)
-				}
-			}
+			late(by(t, 5*time.Second, 30*time.Second, 30*time.Second))
 			r.sliced(pods[0])
 			r.firstPackets(pods[0], r.ips(10)...)
 			r.attached()

@@ -459,6 +459,15 @@ func TestRights_MissingOneIsNamedInTheLog(t *testing.T) {
 			m.Kill()
 		})
 	}
+	w.scenario("without the Role for Leases", func() {
+		w.grantAllBut("without-leases", func(right) bool { return false })
+		w.must(w.WriteKubeconfig(w.Context(), m.File("node.kubeconfig"), cluster.Kubeconfig{User: "without-leases", Server: m.link.URL()}))
+		m.Configure("")
+		m.Anew()
+		m.Says(`resource \"leases\"`)
+		m.Says("apply images/node/rbac.yaml, which has the namespace of the Leases")
+		m.Kill()
+	})
 }
 
 // grantAllBut gives a user what we ship, but for the rights that are missing.

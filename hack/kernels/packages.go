@@ -91,7 +91,6 @@ var tested = []suite{
 	{
 		Package: "hack/netns",
 		All:     "^Test(Identity_|Protocols_|Mode_(IPVS|OfAnOldNFT)$)",
-		Short:   "^Test(Identity_OfBound|Protocols_|Mode_(IPVS|OfAnOldNFT)$)",
 		What:    "the node's process, in every mode",
 	},
 	{

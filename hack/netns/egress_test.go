@@ -407,6 +407,7 @@ func TestLock_HeldForLong(t *testing.T) {
 	if strings.Contains(n.Printed.String(), "Egress SNAT rules are in place") {
 		t.Error("the node says that its rules are in place while it could write none")
 	}
+	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 	release()
 	n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), anotherV4)
 }

@@ -331,7 +331,7 @@ func TestFlows_EndWithEgressSNAT(t *testing.T) {
 					end(n)
 				})
 				n.Eventually(soon, func() error { // the journal goes last
-					left, err := n.Node().Run(n.Context(), "sh", "-c", "iptables-save; ip6tables-save; nft list ruleset")
+					left, err := n.Node().Run(n.Context(), "sh", "-c", "set -e; iptables-save; ip6tables-save; nft list ruleset")
 					if err == nil && (strings.Contains(left, "OPENSHIFT-EGRESS") || strings.Contains(left, steering.LocalTable)) {
 						err = fmt.Errorf("rules are left:\n%s", left)
 					}

@@ -162,3 +162,12 @@ func TestSettledPeriod_IsOftenEnoughForTheWatchdog(t *testing.T) {
 		}
 	}
 }
+
+// TestNotifier_NoWatchdogWithoutAFirstSync: a proxier that never gets to write is not alive.
+func TestNotifier_NoWatchdogWithoutAFirstSync(t *testing.T) {
+	c, queued := newClock(), map[string]float64{"IPv4": at(0)}
+	c.after(0, queued, nil)
+	if told := c.after(11*time.Second, queued, nil); !strings.Contains(told, "rules not written for 11s") || alive(told) || strings.Contains(told, "READY=1") {
+		t.Errorf("got %q", told)
+	}
+}

@@ -2,10 +2,10 @@ package report
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -31,7 +31,7 @@ const portPart = "port security"
 // for one that agrees. What the loop is writing meanwhile is no difference: it looks again.
 func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 	const looks, pause = 5, 200 * time.Millisecond
-	ports, portsErr := r.parts().Ports.Differences(ctx) // once: it repairs what it finds
+	ports := sync.OnceValues(func() ([]string, error) { return r.parts().Ports.Differences(ctx) }) // which repairs what it finds
 	for n := 1; ; n++ {
 		changed, due := r.Changed(), !r.Summary().DueSince.IsZero()
 		differences, agrees, err := r.compareWithKernel(ctx)
@@ -44,8 +44,11 @@ func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 		if warnings := r.announcementWarnings(); err == nil && warnings != nil {
 			differences[betweenNodes] = warnings
 		}
-		if err == nil && ports != nil {
-			differences[portPart] = ports
+		if err == nil {
+			var lines []string
+			if lines, err = ports(); lines != nil {
+				differences[portPart] = lines
+			}
 		}
 		if warnings := r.fastWarnings(); err == nil && warnings != nil {
 			differences[fastPart] = warnings
@@ -56,7 +59,7 @@ func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 		default:
 			due = due || !r.Summary().DueSince.IsZero()
 		}
-		if err = errors.Join(err, portsErr); err != nil || agrees {
+		if err != nil || agrees {
 			return differences, err
 		}
 		if !due || n == looks {

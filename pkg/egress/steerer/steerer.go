@@ -75,7 +75,7 @@ type Steerer struct {
 	judged *cluster.JudgedNodes
 	// objects are the newest that were seen; a sync takes note of what they say.
 	objects cluster.Snapshot
-	// refused says that the API server does not let this node read Leases, once.
+	// refused says that the API server has answered with an error when it was asked for Leases, once.
 	refused sync.Once
 	// uid is that of this node's Node object; empty if it is not known.
 	uid types.UID
@@ -101,11 +101,11 @@ type Steerer struct {
 	ask, memberWake wake.Signal
 }
 
-// leasesPatience is how long the rules wait for Leases that the API server refuses. Perhaps nobody gives the right to them; but one that has
-// just started refuses what it allows a moment later.
+// leasesPatience is how long the rules wait for Leases if the API server answers with an error. Perhaps nobody gives the right to them; but one
+// that has just started refuses what it allows a moment later.
 const leasesPatience = 10 * time.Second
 
-// LeasesRefused says that the API server has answered, and does not let this node read Leases.
+// LeasesRefused says that the API server has answered with an error when it was asked for Leases.
 func (s *Steerer) LeasesRefused() {
 	s.refused.Do(func() { time.AfterFunc(leasesPatience, s.config.LeasesKnown) })
 }

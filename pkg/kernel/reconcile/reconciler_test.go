@@ -336,7 +336,6 @@ func TestReconciler_FlowsFromBefore(t *testing.T) {
 	}
 }
 
-// TestReconciler_SinceComparesWays: rules that are in place hold other things if the packets take other ways.
 // TestReconciler_FlowsThatFarSidesBegan: the ports of a pod count as long as flows to them may go on without a binding.
 func TestReconciler_FlowsThatFarSidesBegan(t *testing.T) {
 	block := func(b kernel.Binding, port uint16) kernel.Block {
@@ -359,6 +358,14 @@ func TestReconciler_FlowsThatFarSidesBegan(t *testing.T) {
 		n.want()
 		judged(n, "the start", block(first, 2048))
 	})
+	t.Run("of an earlier process, whose pod has lost its ports and stays bound", func(t *testing.T) {
+		n := newNode(t, &memory{bindings: []kernel.Binding{first}, blocks: []kernel.Block{block(first, 2048)}})
+		n.ProxierSynced()
+		n.want(first)
+		n.forget()
+		n.want()
+		judged(n, "the binding goes later", block(first, 2048))
+	})
 	t.Run("which go before the binding", func(t *testing.T) {
 		n := settledNode(t, first, second)
 		n.steering.Blocks = []kernel.Block{block(first, 2048), block(second, 4096)}
@@ -378,6 +385,7 @@ func TestReconciler_FlowsThatFarSidesBegan(t *testing.T) {
 	})
 }
 
+// TestReconciler_SinceComparesWays: rules that are in place hold other things if the packets take other ways.
 func TestReconciler_SinceComparesWays(t *testing.T) {
 	n := settledNode(t, first)
 	here := n.last.Desired(nil)

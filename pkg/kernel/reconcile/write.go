@@ -82,18 +82,15 @@ func (s *run) oweBlocks(change kernel.Change) {
 	if len(s.lostBlocks) == 0 {
 		return
 	}
-	removed := make(map[kernel.Binding]bool, len(change.Removed))
-	for _, b := range change.Removed {
-		removed[b] = true
-	}
-	s.lostBlocks = sortedBlocks(slices.DeleteFunc(s.lostBlocks, func(b kernel.Block) bool { return !s.staysBound(b, removed) }))
+	added, removed := kernel.SetOf(change.Added), kernel.SetOf(change.Removed)
+	s.lostBlocks = sortedBlocks(slices.DeleteFunc(s.lostBlocks, func(b kernel.Block) bool { return !s.staysBound(b, added, removed) }))
 }
 
-// staysBound tells whether the pod of a block is bound to its egress IP, but for removed bindings.
-func (s *run) staysBound(b kernel.Block, removed map[kernel.Binding]bool) bool {
+// staysBound tells whether the pod of a block is bound to its egress IP after a change.
+func (s *run) staysBound(b kernel.Block, added, removed map[kernel.Binding]bool) bool {
 	for _, p := range []kernel.Protocol{kernel.TCP, kernel.UDP, kernel.SCTP, kernel.All} {
 		binding := kernel.Binding{Pod: b.Pod, Protocol: p, EgressIP: b.EgressIP}
-		if _, bound := s.belief.since[binding]; bound && !removed[binding] {
+		if _, bound := s.belief.since[binding]; (bound || added[binding]) && !removed[binding] {
 			return true
 		}
 	}
