@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,7 +38,8 @@ import (
 type steered struct {
 	testing.TB
 	*Steerer
-	syncs, wakes, known int
+	syncs, wakes int
+	known        atomic.Int32
 }
 
 func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *steered {
@@ -51,7 +53,7 @@ func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *
 	})
 	s.Steerer = New(t.Context(), state, Config{
 		Outer: v1.IPv4Protocol, Running: &sync.WaitGroup{},
-		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known++ }, Came: func(map[netip.Addr]bool) {},
+		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known.Add(1) }, Came: func(map[netip.Addr]bool) {},
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := clustertest.NewNode(name, ip, v1.ConditionTrue)
@@ -480,14 +482,14 @@ func TestSteerer_NilSteersNothing(t *testing.T) {
 func TestSteerer_WithoutLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSteered(t, holders.Auto)
-		known := s.known
+		known := s.known.Load()
 		s.Apply(holders.Hearing{Now: false}) // there may be no API server
 		time.Sleep(leasesPatience + time.Second)
 		s.LeasesRefused()
 		s.LeasesRefused()
-		for _, want := range []int{known, known + 1} {
-			if s.known != want {
-				t.Errorf("the rules wait for the Leases: %v, want %v", s.known == known, want == known)
+		for _, want := range []int32{known, known + 1} {
+			if got := s.known.Load(); got != want {
+				t.Errorf("the rules wait for the Leases: %v, want %v", got == known, want == known)
 			}
 			time.Sleep(leasesPatience)
 			synctest.Wait()
