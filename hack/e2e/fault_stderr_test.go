@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -91,6 +92,7 @@ func (l *logger) start(w *watchedWorld) {
 	// ip netns exec NAMESPACE program: the script goes in front of the program.
 	l.cmd = l.Command(ctx, "start", "node", "--config="+l.Config(), "--loglevel=4")
 	l.cmd.Args = slices.Insert(l.cmd.Args, 4, "sh", "-c", l.script, "sh")
+	l.cmd.Stdout = io.Discard // by a pipe, so that the end of all processes that the script starts is waited for
 	if l.out != nil {
 		l.cmd.Stdout, l.cmd.Stderr = l.out, l.out
 	}
