@@ -4,8 +4,12 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
@@ -17,14 +21,20 @@ func TestTell_TriesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &Proxy{flags: egressFlags{socket: path}}
-	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan struct{}, 1)
+	logger := funcr.New(func(_, text string) {
+		if strings.Contains(text, "its socket failed") {
+			failed <- struct{}{}
+		}
+	}, funcr.Options{})
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		p.tell(ctx, extensions{ports: &tunnel.Extension{}}, time.Millisecond)
 	}()
 	t.Cleanup(func() { cancel(); <-ended })
-	time.Sleep(20 * time.Millisecond) // long enough for a try
+	<-failed
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

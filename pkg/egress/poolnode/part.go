@@ -210,7 +210,7 @@ func (p *Part) follow() {
 		p.start()
 	}
 	runner, _ := p.part()
-	if runner == nil && !slices.Contains(p.state.NodeNames(), p.state.Config.NodeName) {
+	if runner == nil && !p.looked && !slices.Contains(p.state.NodeNames(), p.state.Config.NodeName) {
 		p.letGo()
 	}
 	now := p.toTell(runner)
@@ -229,9 +229,6 @@ func (p *Part) follow() {
 // letGo removes the addresses that an earlier process has put here from a node without a Node object. What it says does not count for the
 // others, and one of them is to take its addresses. Nobody else puts any here until there is one.
 func (p *Part) letGo() {
-	if p.looked {
-		return
-	}
 	p.stopKeeping()
 	removed, err := pool.RemoveAddresses(p.state.Config.Pool.Networks)
 	if len(removed) > 0 {

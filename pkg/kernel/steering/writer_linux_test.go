@@ -381,19 +381,25 @@ func TestWriter_LargePlan(t *testing.T) {
 	})
 }
 
+// heldBy is desired of so many pods, each with an egress IP that a node of its own holds.
+func (c *cluster) heldBy(nodes int) kernel.Desired {
+	d := c.desired()
+	d.Steering.Ways = map[netip.Addr]kernel.Way{}
+	for i := range nodes {
+		egressIP := c.of(fmt.Sprintf("203.0.113.%d", i), fmt.Sprintf("2001:db8:113::%x", i))
+		node := c.of(fmt.Sprintf("192.0.2.%d", 10+i), fmt.Sprintf("2001:db8:0:2::%x", 10+i))
+		d.Bindings = append(d.Bindings, kernel.Binding{Pod: c.of(fmt.Sprintf("10.128.0.%d", i), fmt.Sprintf("fd00:10:128::%x", i)), Protocol: kernel.TCP, EgressIP: egressIP})
+		d.Steering.Nodes = append(d.Steering.Nodes, node)
+		d.Steering.Ways[egressIP] = kernel.Way{Kind: kernel.ToNode, Node: node}
+	}
+	return d
+}
+
 // TestWriter_TooManyHolders: the packets for those that have no number are rejected, and an error says so.
 func TestWriter_TooManyHolders(t *testing.T) {
 	onNode(t, func(n *node) {
 		c := n.c
-		d := c.desired()
-		d.Steering.Ways = map[netip.Addr]kernel.Way{}
-		for i := range 61 {
-			egressIP := c.of(fmt.Sprintf("203.0.113.%d", i), fmt.Sprintf("2001:db8:113::%x", i))
-			node := c.of(fmt.Sprintf("192.0.2.%d", 10+i), fmt.Sprintf("2001:db8:0:2::%x", 10+i))
-			d.Bindings = append(d.Bindings, kernel.Binding{Pod: c.of(fmt.Sprintf("10.128.0.%d", i), fmt.Sprintf("fd00:10:128::%x", i)), Protocol: kernel.TCP, EgressIP: egressIP})
-			d.Steering.Nodes = append(d.Steering.Nodes, node)
-			d.Steering.Ways[egressIP] = kernel.Way{Kind: kernel.ToNode, Node: node}
-		}
+		d := c.heldBy(61)
 		n.inside(func() error {
 			_, err := n.Write(t.Context(), d, nil)
 			if want := c.of("192.0.2.69", "2001:db8:0:2::45").String(); err == nil || !strings.Contains(err.Error(), want) {
@@ -419,15 +425,7 @@ func TestWriter_TooManyHolders(t *testing.T) {
 func TestWriter_RemovesInTheEnd(t *testing.T) {
 	onNode(t, func(n *node) {
 		c := n.c
-		d := c.desired()
-		d.Steering.Ways = map[netip.Addr]kernel.Way{}
-		for i := range 4 {
-			egressIP := c.of(fmt.Sprintf("203.0.113.%d", i), fmt.Sprintf("2001:db8:113::%x", i))
-			node := c.of(fmt.Sprintf("192.0.2.%d", 10+i), fmt.Sprintf("2001:db8:0:2::%x", 10+i))
-			d.Bindings = append(d.Bindings, kernel.Binding{Pod: c.of(fmt.Sprintf("10.128.0.%d", i), fmt.Sprintf("fd00:10:128::%x", i)), Protocol: kernel.TCP, EgressIP: egressIP})
-			d.Steering.Nodes = append(d.Steering.Nodes, node)
-			d.Steering.Ways[egressIP] = kernel.Way{Kind: kernel.ToNode, Node: node}
-		}
+		d := c.heldBy(4)
 		n.write(d)
 		ways := n.Writer.ways.(*recorded)
 		ways.failing = 2
