@@ -243,9 +243,9 @@ func (e *Extension) watcher() *cluster.Watcher {
 // portGuardConfig is that of what checks the sources of what pods send.
 func (e *Extension) portGuardConfig() portguard.Config {
 	return portguard.Config{
-		Enabled: e.config.PortSecurity.Enabled, Unavailable: e.config.PortSecurity.Unavailable, Away: e.state.Away,
+		Enabled: e.config.PortSecurity.Enabled, Unavailable: e.config.PortSecurity.Unavailable,
 		Keeper: portsecurity.Config{
-			Own: e.ownAddresses, Told: e.attacher.Behind, Period: e.config.SyncPeriod / 2, Changed: e.report.FaultsChanged, Placed: e.placed,
+			Own: e.ownAddresses, Told: e.attacher.Behind, Away: e.state.Away, Period: e.config.SyncPeriod / 2, Changed: e.report.FaultsChanged, Placed: e.placed,
 		},
 	}
 }

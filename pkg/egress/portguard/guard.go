@@ -20,8 +20,6 @@ type Config struct {
 	Unavailable error
 	// Keeper is that of what checks sources.
 	Keeper portsecurity.Config
-	// Away tells whether a pod is on another node.
-	Away func(netip.Addr) bool
 }
 
 // Guard keeps other pods from using the addresses of bound pods, if that is wanted and this kernel can, and tells what is wrong with it.
@@ -130,7 +128,7 @@ func (g *Guard) uncheckedPods(ctx context.Context) []netip.Addr {
 	if g.keeper == nil {
 		return nil
 	}
-	return slices.DeleteFunc(g.keeper.Unplaced(ctx), g.config.Away)
+	return slices.DeleteFunc(g.keeper.Unplaced(ctx), g.config.Keeper.Away)
 }
 
 // Differences returns what a verification says of the check of sources; nil if there is none.

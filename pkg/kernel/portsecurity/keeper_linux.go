@@ -33,6 +33,8 @@ type Config struct {
 	Own func() []netip.Addr
 	// Told returns what the CNI plugin has told.
 	Told func() []Told
+	// Away tells whether a pod is on another node: no interface of this one is looked for then.
+	Away func(netip.Addr) bool
 	// Period is how often the kernel is looked at.
 	Period time.Duration
 	// Changed is called when the [Status] has changed.
@@ -283,7 +285,7 @@ func (k *Keeper) bind(ctx context.Context, family kernel.Family, added []kernel.
 	for _, b := range added {
 		if k.bindings[b.Pod]++; k.bindings[b.Pod] == 1 {
 			k.writer.Bind(b.Pod)
-			looked = looked && k.writer.Placed(b.Pod)
+			looked = looked && (k.writer.Placed(b.Pod) || k.config.Away(b.Pod))
 		}
 	}
 	for _, address := range k.adopted[family] {

@@ -16,16 +16,18 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// keptNode is a node with a Keeper, whose looks fail as long as that is said.
+// keptNode is a node with a Keeper, whose looks are counted, and fail as long as that is said. Away is a pod of another node.
 type keptNode struct {
 	*node
 	*Keeper
 	failing atomic.Bool
+	looks   atomic.Int32
+	away    netip.Addr
 	stop    func()
 }
 
 func newKeptNode(t *testing.T) *keptNode {
-	n := &keptNode{node: newNode(t)}
+	n := &keptNode{node: newNode(t), away: netip.MustParseAddr("10.131.0.7")}
 	n.start()
 	t.Cleanup(func() { n.stop() })
 	return n
@@ -36,9 +38,10 @@ func (n *keptNode) start() {
 	n.Helper()
 	own := []netip.Addr{n.host.V4, n.host.V6}
 	n.Keeper = NewKeeper(Config{
-		Own: func() []netip.Addr { return own }, Told: func() []Told { return nil }, Period: time.Hour, Changed: func() {},
+		Own: func() []netip.Addr { return own }, Told: func() []Told { return nil }, Away: func(pod netip.Addr) bool { return pod == n.away }, Period: time.Hour, Changed: func() {},
 	})
 	n.interfaces = func(pods []netip.Prefix, own []netip.Addr) ([]Interface, error) {
+		n.looks.Add(1)
 		if n.failing.Load() {
 			return nil, errors.New("no interfaces today")
 		}
@@ -138,6 +141,22 @@ func TestKeeper_LookIsDone(t *testing.T) {
 		}
 	}
 	n.expectFault("")
+}
+
+// TestKeeper_PodsElsewhere: for pods of other nodes, which the node of an egress IP binds, too, nobody looks for an interface.
+func TestKeeper_PodsElsewhere(t *testing.T) {
+	n := newKeptNode(t)
+	n.bindVictim(true)
+	before := n.looks.Load()
+	bind := func(pod netip.Addr) {
+		n.Keeper.Bind(t.Context(), kernel.IPv4, []kernel.Binding{{Pod: pod, Protocol: kernel.All, EgressIP: pod}}, []netip.Prefix{lab.ClusterV4})
+	}
+	if bind(n.away); n.looks.Load() != before {
+		t.Error("the interfaces were looked at for a pod of another node")
+	}
+	if bind(n.away.Next()); n.looks.Load() == before {
+		t.Error("the interfaces were not looked at for a pod that may be here")
+	}
 }
 
 // TestKeeper_SaysWhatIsRedirected, as long as that is so, and a pod is bound.
