@@ -102,7 +102,7 @@ func (c Cluster) bindings(node string, counts func(endpoint) bool) []Binding {
 		pod      netip.Addr
 		protocol string
 	}
-	bound := map[target]Binding{}
+	bound, boundBy := map[target]Binding{}, map[netip.Addr]string{}
 	endpoints := c.endpointsOn(node)
 	named, picks := podNamespaces(c.endpoints()), c.newPicks(node)
 	for _, svc := range c.oldestFirst() {
@@ -114,7 +114,12 @@ func (c Cluster) bindings(node string, counts func(endpoint) bool) []Binding {
 				if c.hasSeveral(svc, claim.v6) && picks.of(nameOf(svc).String(), e, c.granted(svc)) != claim.ip {
 					continue
 				}
+				// "A pod is of one namespace: that of the oldest has it alone."
+				if by, is := boundBy[e.addr]; is && by != svc.Namespace {
+					continue
+				}
 				for _, protocol := range c.protocolsOf(svc) {
+					boundBy[e.addr] = svc.Namespace
 					// "Where two Services give one pod different addresses for a protocol, the older wins."
 					if _, taken := bound[target{e.addr, protocol}]; !taken {
 						bound[target{e.addr, protocol}] = Binding{e.addr, protocol, claim.ip, nameOf(svc)}

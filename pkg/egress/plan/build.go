@@ -157,7 +157,14 @@ func (g *grants) giveChosen(s *surroundings, o offer, choose chooser, endpoints 
 	}
 }
 
+// bind binds a pod's packets of a protocol if no older claim has them. A pod is of one namespace, so the first claim's has it whole: what
+// Services of others say of the pod, the node where it runs included, counts no more.
 func (g *grants) bind(claim *Claim, t target) {
+	if len(g.bindings) > 0 && g.bindings[0].Service.Namespace != claim.Service.Namespace {
+		g.refuse(claim, t, BoundByOlderService,
+			fmt.Sprintf("pod %s is already bound by the older Service %s of another namespace, and a pod is of one namespace", t.pod, g.bindings[0].Service))
+		return
+	}
 	taken := slices.IndexFunc(g.bindings, func(b Binding) bool { return b.Protocol == t.protocol })
 	if taken < 0 {
 		g.bindings = append(g.bindings, Binding{Pod: t.pod, Protocol: t.protocol, EgressIP: claim.EgressIP, Service: claim.Service})

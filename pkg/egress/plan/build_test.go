@@ -131,6 +131,14 @@ func TestBuild_BindsEndpoints(t *testing.T) {
 		bindings: []Binding{binding("10.128.0.5", TCP, "203.0.113.2", "a")},
 		refusals: []Refusal{{Service: Service{"ns", "b"}, EgressIP: addr("203.0.113.1"), Pod: addr("10.128.0.5"), Protocol: TCP, Reason: BoundByOlderService}},
 	}, {
+		name: "a pod is of one namespace",
+		input: Input{ClusterCIDRs: v4, Claims: []Claim{
+			claim("old", 2, "203.0.113.1", tcp, "10.128.0.5"),
+			{Service: Service{"other", "young"}, Created: time.Unix(999, 0), EgressIP: addr("203.0.113.2"), Protocols: []Protocol{UDP}, Endpoints: at("10.128.0.5")},
+		}},
+		bindings: []Binding{binding("10.128.0.5", TCP, "203.0.113.1", "old")},
+		refusals: []Refusal{{Service: Service{"other", "young"}, EgressIP: addr("203.0.113.2"), Pod: addr("10.128.0.5"), Protocol: UDP, Reason: BoundByOlderService}},
+	}, {
 		name: "two Services that agree",
 		input: Input{ClusterCIDRs: v4, Claims: []Claim{
 			claim("b", 1, "203.0.113.1", tcp, "10.128.0.5"),

@@ -169,7 +169,8 @@
 //
 // Where two Services of a namespace would give a pod different egress IPs for the same protocol, the older
 // Service wins (BoundByOlderService). Two that give it the same egress IP agree, and the older is said to
-// bind it.
+// bind it. A pod is of one namespace: where Services of several namespaces would bind it, for whichever protocols, that of the oldest has it
+// alone (BoundByOlderService), and where the pod runs is what EndpointSlices of this namespace say.
 //
 // # Reasons of refusals
 //
@@ -204,7 +205,7 @@
 //
 // This refuses one pod and protocol:
 //   - BoundByOlderService: an older Service gives the pod another egress IP for the protocol, or, of a Service with several, another
-//     EndpointSlice that names another node.
+//     EndpointSlice that names another node. Or an older Service of another namespace binds the pod, for whichever protocol.
 //
 // # What is never SNATed
 //

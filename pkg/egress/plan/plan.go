@@ -261,7 +261,7 @@ const (
 	// AddressNotChosen: the Service has several egress IPs, and the endpoint's node has not said yet which of them it chooses.
 	AddressNotChosen Reason = "AddressNotChosen"
 	// BoundByOlderService: an older Service gives the same pod another egress IP for the
-	// same protocol.
+	// same protocol, or one of another namespace gives it one.
 	BoundByOlderService Reason = "BoundByOlderService"
 )
 

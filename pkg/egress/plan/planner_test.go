@@ -336,6 +336,30 @@ func TestPlanner_ForgetsWhatIsDeleted(t *testing.T) {
 	}
 }
 
+// TestPlanner_HomesOfAnotherNamespace: a tenant that lists another one's bound pod, for a protocol that nobody binds, says nothing of where
+// it runs. If that counted, packets of any node would pass for the pod's.
+func TestPlanner_HomesOfAnotherNamespace(t *testing.T) {
+	pod := addr("10.128.0.5")
+	for _, node := range []string{"", "node-2"} {
+		p := NewPlanner(func(string, netip.Addr) Pod { return Pod{} }, Choices{}.Of)
+		p.SetSurroundings(Input{ClusterCIDRs: prefixes("10.128.0.0/14")})
+		for i, s := range []struct {
+			name     Service
+			protocol Protocol
+			egressIP netip.Addr
+			node     string
+		}{{Service{"ns", "web"}, TCP, addr("203.0.113.1"), "node-1"}, {Service{"other", "x"}, SCTP, addr("203.0.113.2"), node}} {
+			holding := Holding{Service: s.name, Created: time.Unix(int64(i), 0), Addresses: []Address{{IP: s.egressIP}}}
+			p.SetService(holding, &Claim{Service: s.name, Created: holding.Created, EgressIP: s.egressIP, Protocols: []Protocol{s.protocol}})
+			p.ReplaceEndpoints(s.name, nil, []Endpoint{{Addr: pod, Pod: Pod{s.name.Namespace, "p"}, Node: s.node}})
+		}
+		p.Update()
+		if diff := cmp.Diff(map[netip.Addr]string{pod: "node-1"}, p.Homes(), compareNetip); diff != "" {
+			t.Errorf("another namespace says node %q (-want +got):\n%s", node, diff)
+		}
+	}
+}
+
 // TestPlanner_HomesOfADeletedService: the status asks for homes at any time, when bindings may still be those of a Service
 // that was deleted since the last Update.
 func TestPlanner_HomesOfADeletedService(t *testing.T) {
