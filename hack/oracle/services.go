@@ -84,7 +84,9 @@ func (c Cluster) namedBy(svc *v1.Service) (addresses []address, given, wrong boo
 		}
 		seen[a.v6]++
 		wrong = wrong || seen[a.v6] > most
-		addresses = append(addresses, a)
+		if seen[a.v6] <= 16 { // "the first 16 of each IP family"
+			addresses = append(addresses, a)
+		}
 	}
 	return addresses, true, wrong
 }

@@ -355,7 +355,8 @@ func egressIPNames(config Config) names {
 	return n
 }
 
-// parseNames returns the addresses that an annotation's value names, as far as they can be read, and what is wrong with it, and what to do.
+// parseNames returns the addresses that an annotation's value names, as far as they can be read, the first MostEgressIPs of each IP family,
+// and what is wrong with it, and what to do.
 func parseNames(annotation, value string, may names) (ips []netip.Addr, wrong string) {
 	count := map[v1.IPFamily]int{}
 	for text := range strings.SplitSeq(value, ",") {
@@ -365,8 +366,9 @@ func parseNames(annotation, value string, may names) (ips []netip.Addr, wrong st
 			continue
 		}
 		ip = ip.Unmap()
-		ips = append(ips, ip)
-		count[FamilyOf(ip)]++
+		if count[FamilyOf(ip)]++; count[FamilyOf(ip)] <= MostEgressIPs { // each that a Service has costs every node something
+			ips = append(ips, ip)
+		}
 	}
 	for _, family := range Families {
 		if count[family] > may.most && wrong == "" {

@@ -25,8 +25,12 @@ func NameOf(object metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
 }
 
-// convertSlice returns the endpoints of an EndpointSlice, which may be nil, in its order. What is not
-// an IP address is left out and in err.
+// mostAtAnAddress is how many endpoints at one address count in an EndpointSlice. An address is mostly one pod's. Only pods on the network of
+// their host share one, which are not bound, and who makes an EndpointSlice by hand may list one a thousand times.
+const mostAtAnAddress = 20
+
+// convertSlice returns the endpoints of an EndpointSlice, which may be nil, in its order, but no more than mostAtAnAddress at an address.
+// What is not an IP address is left out and in err.
 func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 	if object == nil || object.AddressType == discovery.AddressTypeFQDN {
 		return nil, nil
@@ -52,10 +56,30 @@ func convertSlice(object *discovery.EndpointSlice) ([]plan.Endpoint, error) {
 			result = append(result, converted)
 		}
 	}
+	result = fewAtEach(result)
 	if len(unreadable) > 0 {
 		return result, fmt.Errorf("not IP addresses: %q", unreadable)
 	}
 	return result, nil
+}
+
+// fewAtEach returns endpoints, changed, without those that are more than mostAtAnAddress at an address.
+func fewAtEach(endpoints []plan.Endpoint) []plan.Endpoint {
+	var byLastByte [256]int // no address has more than these: mostly that is enough to know
+	crowded := false
+	for _, e := range endpoints {
+		last := e.Addr.As16()[15]
+		byLastByte[last]++
+		crowded = crowded || byLastByte[last] > mostAtAnAddress
+	}
+	if !crowded {
+		return endpoints
+	}
+	at := map[netip.Addr]int{}
+	return slices.DeleteFunc(endpoints, func(e plan.Endpoint) bool {
+		at[e.Addr]++
+		return at[e.Addr] > mostAtAnAddress
+	})
 }
 
 // convertUnserved keeps of a headless Service's EndpointSlice all endpoints, and of another one those that name a pod of its own

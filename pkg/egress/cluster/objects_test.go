@@ -3,6 +3,7 @@ package cluster
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/proxy/apis"
 	netutils "k8s.io/utils/net"
 
@@ -222,6 +224,32 @@ func TestConvert_HugeTexts(t *testing.T) {
 	endpoints, err := convertSlice(slice)
 	if pod := endpoints[0].Pod; err != nil || len(pod.Namespace) != 64 || len(pod.Name) != 254 {
 		t.Errorf("%d bytes/%d bytes, %v; want what no name has, 64/254", len(pod.Namespace), len(pod.Name), err)
+	}
+}
+
+// TestConvert_ManyOfOne: neither thousands of names of egress IPs nor one address a thousand times cost more than they may.
+func TestConvert_ManyOfOne(t *testing.T) {
+	var names []string
+	for ip := netip.MustParseAddr("203.0.113.1"); len(names) < 1000; ip = ip.Next() {
+		names = append(names, ip.String())
+	}
+	svc := clustertest.NewService("web", func(s *v1.Service) {
+		s.Spec.ExternalIPs, s.Annotations = nil, map[string]string{EgressIPAnnotation: strings.Join(names, ",")}
+	})
+	part := convertService(svc, testConfig).parts[v1.IPv4Protocol]
+	if has := part.holding.Addresses; len(has) != MostEgressIPs || part.claim.Refused != plan.InvalidAnnotation {
+		t.Errorf("%d addresses, refused %q; want %d and a refusal", len(has), part.claim.Refused, MostEgressIPs)
+	}
+	slice := clustertest.NewSlice("web-1", "web", "10.128.0.4", "10.128.0.5")
+	for i := range 998 {
+		endpoint := *slice.Endpoints[1].DeepCopy()
+		endpoint.TargetRef = &v1.ObjectReference{Kind: "Pod", Namespace: slice.Namespace, Name: "web", UID: types.UID(strconv.Itoa(i))}
+		slice.Endpoints = append(slice.Endpoints, endpoint)
+	}
+	slice.Endpoints = append(slice.Endpoints, clustertest.NewSlice("", "", "10.128.1.5").Endpoints...)
+	endpoints, err := convertSlice(slice)
+	if n := len(endpoints); err != nil || n != 1+mostAtAnAddress+1 || endpoints[n-1].Addr != netip.MustParseAddr("10.128.1.5") {
+		t.Errorf("%d endpoints, %v; want %d of the address that is there a thousand times, and the others", n, err, mostAtAnAddress)
 	}
 }
 

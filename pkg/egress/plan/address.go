@@ -49,9 +49,21 @@ func (h *holder) unlink() {
 
 // oldest returns the oldest holder whose namespace may own the address; nil if there is none.
 func (a *address) oldest(s *surroundings) *service {
+	type who struct {
+		namespace string
+		held      Address
+	}
 	var oldest *service
+	var judged who // mostly the next is the same: then one judgement is enough for thousands of Services
+	var may bool
 	for h := a.first; h != nil; h = h.next {
-		if (oldest == nil || h.service.compare(oldest) < 0) && s.mayOwn(h.service.name.Namespace, h.held) {
+		if oldest != nil && h.service.compare(oldest) >= 0 {
+			continue
+		}
+		if this := (who{h.service.name.Namespace, h.held}); this != judged {
+			judged, may = this, s.mayOwn(this.namespace, this.held)
+		}
+		if may {
 			oldest = h.service
 		}
 	}

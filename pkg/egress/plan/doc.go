@@ -58,7 +58,7 @@
 // time, the first by namespace, then by name.
 //
 // A Service has all its external IPs, all IPs of ipMode VIP that a load balancer gave it, and those that the annotation egress-ip names,
-// as far as it can be read. It has them
+// as far as it can be read, the first 16 of each IP family. It has them
 // even if its pods leave from another address, if it claims nothing because of its annotation, or if its
 // claim is refused for a fault of its own (InvalidAnnotation, InvalidProtocol). So a typing error gives
 // no address away.
