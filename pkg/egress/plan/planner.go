@@ -481,9 +481,9 @@ func (p *Planner) replaceRefusals(before, after []Refusal) {
 	p.change.Refused, p.change.Lifted = append(p.change.Refused, refused...), append(p.change.Lifted, lifted...)
 }
 
-// Plan returns the plan of the last Update, at a cost that follows from its size.
+// Plan returns the plan of the last Update, at a cost that follows from its size. Refusals are those that were judged last.
 func (p *Planner) Plan() Plan {
-	plan := Plan{Networks: p.networks, Bindings: make([]Binding, 0, p.numbers.Bindings)}
+	plan := Plan{Networks: p.updated, Bindings: make([]Binding, 0, p.numbers.Bindings)}
 	var refusals []Refusal
 	for _, pod := range p.pods {
 		plan.Bindings = append(plan.Bindings, pod.bindings...)
@@ -492,9 +492,28 @@ func (p *Planner) Plan() Plan {
 	for _, s := range p.services {
 		refusals = append(refusals, s.refused...)
 	}
-	slices.SortFunc(plan.Bindings, CompareBindings)
+	plan.Bindings = p.asUpdated(plan.Bindings, func(Binding) bool { return true })
 	plan.Refusals = sortedRefusals(refusals)
 	return plan
+}
+
+// asUpdated returns what bindings, as they were judged last, were at the last Update, sorted; counts tells which ones the caller asks for. What
+// the next Update returns as a change must not have been in the plan before.
+func (p *Planner) asUpdated(bindings []Binding, counts func(Binding) bool) []Binding {
+	slices.SortFunc(bindings, CompareBindings)
+	if len(p.change.Added)+len(p.change.Removed) == 0 { // but for a Judge since then
+		return bindings
+	}
+	changed := func(list []Binding) []Binding {
+		list = slices.DeleteFunc(slices.Clone(list), func(b Binding) bool { return !counts(b) })
+		slices.SortFunc(list, CompareBindings)
+		return list
+	}
+	added, removed := diff(nil, nil, changed(p.change.Removed), changed(p.change.Added), CompareBindings)
+	_, rest := diff(nil, nil, bindings, added, CompareBindings)
+	rest = append(rest, removed...)
+	slices.SortFunc(rest, CompareBindings)
+	return rest
 }
 
 // Desired returns what the kernel should hold by the last Update, for these pods alone if pods is
@@ -503,14 +522,14 @@ func (p *Planner) Desired(pods map[netip.Addr]bool) kernel.Desired {
 	if pods == nil {
 		return p.Plan().Desired()
 	}
-	desired := kernel.Desired{Networks: p.networks}
+	var bindings []Binding
 	for addr := range pods {
 		if known := p.pods[addr]; known != nil {
-			desired.Bindings = append(desired.Bindings, InKernel(known.bindings)...)
+			bindings = append(bindings, known.bindings...)
 		}
 	}
-	desired.Bindings = kernel.Sorted(desired.Bindings)
-	return desired
+	bindings = p.asUpdated(bindings, func(b Binding) bool { return pods[b.Pod] })
+	return Plan{Networks: p.updated, Bindings: bindings}.Desired()
 }
 
 // Placed tells whether an endpoint of a Service at an address names a node.

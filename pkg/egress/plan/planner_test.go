@@ -198,6 +198,7 @@ func TestPlanner_PlansAsBuildDoes(t *testing.T) {
 				c.change(r, p)
 				if r.IntN(3) == 0 {
 					p.Judge()
+					checkDesired(t, p, before) // what a sync that is under way asks for
 				}
 			}
 			change := p.Update()
@@ -258,6 +259,12 @@ func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
 			t.Errorf("refusals of %s (-want +got):\n%s", name, diff)
 		}
 	}
+	checkDesired(t, p, want)
+}
+
+// checkDesired: the kernel is to hold what the plan of the last Update says, whatever was judged since.
+func checkDesired(t *testing.T, p *Planner, want Plan) {
+	t.Helper()
 	pods := map[netip.Addr]bool{}
 	for _, b := range want.Bindings {
 		pods[b.Pod] = true
