@@ -15,9 +15,10 @@ import (
 )
 
 // Interfaces returns the interfaces of the thread's network namespace that lead to pods. pods are the cluster CIDRs, in which pods have
-// their addresses, and own are this node's addresses, by which other nodes reach it.
-func Interfaces(pods []netip.Prefix, own []netip.Addr) (found []Interface, err error) {
-	l := look{pods: kernel.NewCIDRSet(pods), own: own}
+// their addresses, and own are this node's addresses, by which other nodes reach it. known tells whether it is known already that an
+// interface leads to a pod, whatever is behind it now: whoever runs there may take its addresses away.
+func Interfaces(pods []netip.Prefix, own []netip.Addr, known func(Link) bool) (found []Interface, err error) {
+	l := look{pods: kernel.NewCIDRSet(pods), own: own, known: known}
 	return changes.Outlast(l.all)
 }
 
@@ -25,6 +26,7 @@ func Interfaces(pods []netip.Prefix, own []netip.Addr) (found []Interface, err e
 type look struct {
 	pods  kernel.CIDRSet
 	own   []netip.Addr
+	known func(Link) bool
 	links []netlink.Link
 }
 
@@ -98,7 +100,7 @@ func (l *look) outward(behind map[peer][]netip.Addr) (map[int]bool, error) {
 		grown = false
 		for _, link := range l.links {
 			at := link.Attrs()
-			toPod := isPeered(link) && len(behind[peerOf(link)]) > 0
+			toPod := isPeered(link) && (len(behind[peerOf(link)]) > 0 || l.known(Link{at.Index, at.Name}))
 			if outward[at.MasterIndex] && !outward[at.Index] && !toPod {
 				outward[at.Index], grown = true, true
 			}

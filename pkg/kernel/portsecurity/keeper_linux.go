@@ -68,7 +68,7 @@ type Keeper struct {
 	// looks has the interfaces looked at next.
 	looks wake.Signal
 	// interfaces is [Interfaces].
-	interfaces func(pods []netip.Prefix, own []netip.Addr) ([]Interface, error)
+	interfaces func(pods []netip.Prefix, own []netip.Addr, known func(Link) bool) ([]Interface, error)
 
 	// What follows is for the goroutine of Run.
 	logger klog.Logger
@@ -316,11 +316,16 @@ func (k *Keeper) findAll(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	interfaces, err := k.interfaces(slices.Concat(k.pods[kernel.IPv4], k.pods[kernel.IPv6]), k.config.Own())
+	told := k.config.Told()
+	known := func(link Link) bool {
+		ofPod := func(t Told) bool { return slices.Contains(t.Interfaces, link.Name) }
+		return len(k.grants[link]) > 0 || slices.ContainsFunc(told, ofPod)
+	}
+	interfaces, err := k.interfaces(slices.Concat(k.pods[kernel.IPv4], k.pods[kernel.IPv6]), k.config.Own(), known)
 	if err != nil {
 		return fmt.Errorf("find out which pods are behind which interfaces: %w", err)
 	}
-	k.grants, k.refused = Assign(k.grants, interfaces, k.config.Told())
+	k.grants, k.refused = Assign(k.grants, interfaces, told)
 	k.redirected = nil
 	for _, i := range interfaces {
 		if i.Redirected {

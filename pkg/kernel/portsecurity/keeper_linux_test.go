@@ -40,12 +40,12 @@ func (n *keptNode) start() {
 	n.Keeper = NewKeeper(Config{
 		Own: func() []netip.Addr { return own }, Told: func() []Told { return nil }, Away: func(pod netip.Addr) bool { return pod == n.away }, Period: time.Hour, Changed: func() {},
 	})
-	n.interfaces = func(pods []netip.Prefix, own []netip.Addr) ([]Interface, error) {
+	n.interfaces = func(pods []netip.Prefix, own []netip.Addr, known func(Link) bool) ([]Interface, error) {
 		n.looks.Add(1)
 		if n.failing.Load() {
 			return nil, errors.New("no interfaces today")
 		}
-		return Interfaces(pods, own)
+		return Interfaces(pods, own, known)
 	}
 	ctx, cancel := context.WithCancel(n.Context())
 	var running sync.WaitGroup

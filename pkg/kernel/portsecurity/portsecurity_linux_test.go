@@ -66,7 +66,7 @@ func (n *node) on(f func() error) {
 func (n *node) assign(told ...Told) (refused []Refusal) {
 	n.Helper()
 	n.on(func() error {
-		interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+		interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6}, n.isKnown)
 		if err != nil {
 			return err
 		}
@@ -77,6 +77,9 @@ func (n *node) assign(told ...Told) (refused []Refusal) {
 	})
 	return refused
 }
+
+// isKnown tells whether an interface has addresses, as for [Interfaces].
+func (n *node) isKnown(l Link) bool { return len(n.grants[l]) > 0 }
 
 func (n *node) bind(hosts ...*lab.Host) {
 	for _, h := range hosts {
@@ -530,7 +533,7 @@ func TestInterfaces_WhereAddressesChangeAllTheTime(t *testing.T) {
 	defer ended.Store(true)
 	for range 50 {
 		n.on(func() error {
-			l := look{pods: kernel.NewCIDRSet([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}), own: []netip.Addr{n.host.V4, n.host.V6}}
+			l := look{pods: kernel.NewCIDRSet([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}), own: []netip.Addr{n.host.V4, n.host.V6}, known: n.isKnown}
 			interfaces, err := l.all()
 			for _, i := range interfaces {
 				if len(i.Behind) > mostBehind || i.Name == "pod1" && !slices.Contains(i.Behind, n.victim.V4) {
@@ -617,7 +620,7 @@ func TestInterfaces_LeadToPods(t *testing.T) {
 	n := newNode(t)
 	names := func() (names []string) {
 		n.on(func() error {
-			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6}, n.isKnown)
 			for _, i := range interfaces {
 				names = append(names, i.Name)
 			}
@@ -661,6 +664,15 @@ func TestWriter_OnTheNodesBridge(t *testing.T) {
 			t.Errorf("the pod itself does not leave as %s", as)
 		}
 	}
+	n.run(n.other, "ip addr flush dev eth0")
+	for _, process := range []string{"the same process", "a new one"} {
+		n.assign()
+		if got := n.tell(n.other.V4); got != 1 {
+			t.Errorf("%s: a pod has taken its addresses away, and %d interfaces are its, so nobody looks at what it sends", process, got)
+		}
+		n.restart()
+		n.bind(n.victim)
+	}
 }
 
 // TestLeadToPods_NoBridge: a CNI plugin tells of its bridge as of the pod's interface.
@@ -682,7 +694,7 @@ func TestInterfaces_Redirected(t *testing.T) {
 	n.assign()
 	redirected := func() (names []string) {
 		n.on(func() error {
-			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6})
+			interfaces, err := Interfaces([]netip.Prefix{lab.ClusterV4, lab.ClusterV6}, []netip.Addr{n.host.V4, n.host.V6}, n.isKnown)
 			for _, i := range interfaces {
 				if i.Redirected {
 					names = append(names, i.Name)

@@ -142,7 +142,7 @@ func (w *Writer) Compare(ctx context.Context) ([]string, error) {
 
 // Available returns why this kernel cannot check the sources of packets; nil if it can.
 func Available(ctx context.Context) error {
-	if _, err := Interfaces(nil, nil); err != nil {
+	if _, err := Interfaces(nil, nil, func(Link) bool { return false }); err != nil {
 		return err
 	}
 	tried := spec()
