@@ -112,6 +112,7 @@
 //	    chain arrivals {
 //	        ct state new
 //	            ip saddr . ether saddr != @homes ip saddr @homed            counter forged drop
+//	        ct status dnat ip daddr @exclusions                             accept
 //	                                                                        mark := arrived, accept
 //	    }
 //	    chain answers {
@@ -127,6 +128,7 @@
 //	            ip daddr . meta l4proto @bound                              jump late
 //	        ct state new,invalid tcp flags != syn / syn,rst,ack
 //	            ip daddr @held                                              jump nostate
+//	        ct state new meta l4proto udp ip daddr @held                    jump nostate
 //	        ct state related ct status ! snat
 //	            ip daddr != @exclusions
 //	            meta priority set ip saddr . ct protocol map @ways          goto way

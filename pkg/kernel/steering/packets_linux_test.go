@@ -917,6 +917,47 @@ func TestPackets_ConnectionThatAnotherNodeKnew(t *testing.T) {
 	})
 }
 
+// TestPackets_FlowThatAnotherNodeKnew: a UDP flow of a held egress IP lives on though this node does not know it, also if the far side is
+// the first to send. The pod's port stays.
+func TestPackets_FlowThatAnotherNodeKnew(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		c.holdsOn(0, c.egressIP)
+		n := c.nodes[0]
+		d := c.desired(c.bind(1, kernel.UDP, c.egressIP))
+		d.Steering.Held = map[netip.Addr]bool{c.egressIP: true}
+		n.write(d)
+		leaks := c.leaks(c.lab.Pod(1))
+		var far *net.UDPConn
+		if err := c.lab.Outside().Do(func() (err error) {
+			far, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(c.outside(), 0)))
+			return err
+		}); err != nil {
+			c.Fatal(err)
+		}
+		defer func() { _ = far.Close() }()
+		client, err := c.lab.Pod(1).DialContext(t.Context(), c.network("udp"), far.LocalAddr().String())
+		if err != nil {
+			c.Fatal(err)
+		}
+		defer func() { _ = client.Close() }()
+		want := netip.AddrPortFrom(c.egressIP, netip.MustParseAddrPort(client.LocalAddr().String()).Port())
+		for _, text := range []string{"first", "ahead"} {
+			c.says(client, text)
+			_ = far.SetReadDeadline(time.Now().Add(lab.Stretch(5 * time.Second)))
+			if _, seen, err := far.ReadFromUDPAddrPort(make([]byte, 10)); err != nil || netip.AddrPortFrom(seen.Addr().Unmap(), seen.Port()) != want {
+				c.Fatalf("%s: seen as %s, %v; want %s", text, seen, err, want)
+			}
+			before := n.drops()
+			c.run(n.host, "conntrack -D -p udp -d %s", c.outside())
+			if _, err := far.WriteToUDPAddrPort([]byte("late"), want); err != nil {
+				c.Fatal(err)
+			}
+			n.dropped(before, nostateCounter)
+		}
+		c.noLeak(leaks)
+	})
+}
+
 // TestPackets_ForTheNodeItself: what this node listens for at a held egress IP is its own, and so are resets from there.
 func TestPackets_ForTheNodeItself(t *testing.T) {
 	onCluster(t, func(c *cluster) {
@@ -1140,6 +1181,23 @@ func TestArrivals_WhatIsNoArrival(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestArrivals_ServiceLeadsBack: a Service at some other address of the holder may lead into the cluster, where nothing comes from egress IPs.
+func TestArrivals_ServiceLeadsBack(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		holder, endpoint := c.nodes[1], c.lab.Pod(2)
+		c.holdsOn(1, c.egressIP)
+		c.holdsOn(1, c.another)
+		c.serve(endpoint, "tcp", "udp")
+		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[c.family]
+		holder.nftInput(fmt.Sprintf("table %[1]s services { chain c { type nat hook prerouting priority -100; %[1]s daddr %[2]s dnat to %[3]s; }; }\n", family, c.another, c.addr(endpoint)))
+		for _, protocol := range []string{"tcp", "udp"} {
+			c.sees("by a Service of the holder", c.lab.Pod(1), protocol, c.another, c.addr(c.lab.Pod(1)))
+		}
+		holder.dropped(nil)
+	})
 }
 
 // TestArrivals_FromNoNode: without a tunnel, a host on the nodes' network that has a bound pod's address does not get its

@@ -62,7 +62,9 @@ func (l layout) begins(pods, steers bool) []nft.Rule {
 			l.rule("an answer to a forgotten flow", "ct state new ct status & dnat == 0 "+notSYN+" "+k.toBound()+" "+fromOutside+drop(flippedCounter)),
 			l.rule("perhaps an answer to a forgotten flow", "ct state new ct status & dnat == 0 meta l4proto != tcp "+k.toBound()+" jump "+lateChain))
 	}
-	rules = append(rules, l.rule("of a connection that another node knew", "ct state invalid,new "+notSYN+" IP daddr @"+heldSet+" jump "+nostateChain))
+	rules = append(rules,
+		l.rule("of a connection that another node knew", "ct state invalid,new "+notSYN+" IP daddr @"+heldSet+" jump "+nostateChain),
+		l.rule("perhaps of a flow that another node knew", "ct state new meta l4proto udp IP daddr @"+heldSet+" jump "+nostateChain))
 	if !steers {
 		return append(l.bindingsBegin(pods), rules...)
 	}
@@ -126,14 +128,15 @@ func (l layout) way(n numbers, holders []netip.Addr) (rules []nft.Rule) {
 		l.rule("to a node whose rule comes with this transaction", drop(unsnattedCounter)))
 }
 
-// arrivals marks what another node has sent here. Without a tunnel, a pod that is not bound here may have sent the answer to
+// arrivals marks what another node has sent here, but what a Service at an address of this node leads to where nothing is SNATed: that is the
+// proxier's to masquerade. Without a tunnel, a pod that is not bound here may have sent the answer to
 // a client that this node has let in, or a packet to a Service that leads out of the cluster; and what has a bound pod's
 // address and comes from no node is another host's, which must not leave from the egress IP.
 func (l layout) arrivals(pods bool) []nft.Rule {
 	home := l.rule("from another node than the pod's", l.notFromHome())
 	arrived := l.setMark(numberArrived) + " accept"
 	if l.config.Transport == VXLAN {
-		return []nft.Rule{home, l.rule("steered", arrived)}
+		return []nft.Rule{home, l.rule("a Service leads it back", "ct status dnat "+toExcluded), l.rule("steered", arrived)}
 	}
 	unbound := ""
 	for _, k := range selectors(pods) {
@@ -159,7 +162,8 @@ func (l layout) notFromHome() string {
 }
 
 // nostate drops what comes for an egress IP, before the pod's next packet makes the connection known here: this node's
-// own TCP would answer with a reset. What this node itself listens for, or has a connection for, passes.
+// own TCP would answer with a reset, its UDP with an ICMP error, and the pod's port would be that of a flow to this node, so the pod would
+// get another one. What this node itself listens for, or has a connection for, passes.
 func (l layout) nostate() []nft.Rule {
 	return []nft.Rule{
 		l.rule("for a socket of this node", "socket transparent 0 return"),
