@@ -21,15 +21,19 @@ import (
 )
 
 // Warnings says, for an operator and in a line each, what others have on this node that may keep packets from being steered, in
-// one IP family: ip rules among ours, rules that use bits of our mark, and firewalls that drop what is forwarded unless a rule accepts
-// it. Whether they do cannot be told, and nothing here could change it: an accept in one table does not override a drop in another.
+// one IP family: ip rules among ours, checks of the way back that follow our mark, rules that use bits of it, and firewalls that drop what is
+// forwarded unless a rule accepts it. Whether they do cannot be told, and nothing here could change it: an accept in one table does not override a drop in another.
 func Warnings(ctx context.Context, c Config, networks []netip.Prefix) ([]string, error) {
 	warnings, err := ruleWarnings(c)
 	if err != nil {
 		return nil, err
 	}
+	checks, err := wayBackWarnings(ctx, c.Family)
+	if err != nil {
+		return nil, err
+	}
 	marks, err := findMarkUsers(ctx, c.Family, c.MarkMask)
-	warnings = append(warnings, marks...)
+	warnings = slices.Concat(warnings, checks, marks)
 	if err != nil || c.Transport != VXLAN {
 		return warnings, err
 	}
@@ -60,6 +64,60 @@ func ruleWarnings(c Config) (warnings []string, err error) {
 		}
 	}
 	return warnings, nil
+}
+
+// validMark is the setting by which the kernel's reverse path filter looks for the way back with a packet's mark.
+const validMark = "net/ipv4/conf/all/src_valid_mark"
+
+// wayBackWarnings says what looks for the way back to the sender of a packet, and takes the packet's mark with it: the mark of a steered packet
+// leads to the holder, and not back to the pod.
+func wayBackWarnings(ctx context.Context, family kernel.Family) (warnings []string, err error) {
+	if family == kernel.IPv4 {
+		value, err := readSysctl(validMark)
+		if err != nil {
+			return nil, err
+		}
+		if value == "1" {
+			warnings = append(warnings, "the sysctl "+strings.ReplaceAll(validMark, "/", ".")+" is 1: where rp_filter is 1, or 2 on an interface without an address, the kernel drops what pods send to egress IPs on other nodes. Set it to 0, or rp_filter to 0 on all pods' interfaces")
+		}
+	}
+	c, err := nft.Open(ctx)
+	if err != nil {
+		return warnings, nft.UnlessNone(err)
+	}
+	defer c.Close()
+	chains, err := c.ListChains()
+	if err != nil {
+		return nil, fmt.Errorf("list the nftables chains: %w", err)
+	}
+	families := []nftables.TableFamily{nft.FamilyOf(family).Table, nftables.TableFamilyINet}
+	for _, chain := range chains {
+		if chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookPrerouting || !slices.Contains(families, chain.Table.Family) {
+			continue
+		}
+		rules, err := c.GetRules(chain.Table, chain)
+		if err == nil && slices.ContainsFunc(rules, func(r *nftables.Rule) bool { return looksBackWithMark(r, family) }) {
+			warnings = append(warnings, fmt.Sprintf("the nftables chain %s of the table %s %s looks up the way back to the sender with the packet's mark (fib saddr . mark), which drops what pods send to egress IPs on other nodes. "+
+				"Have it look without the mark; with firewalld, set IPv6_rpfilter=no", chain.Name, tableFamilies[chain.Table.Family], chain.Table.Name))
+		}
+	}
+	return warnings, nil
+}
+
+// looksBackWithMark tells whether a rule asks the routes for the sender of a packet of an IP family, by the packet's mark.
+func looksBackWithMark(r *nftables.Rule, family kernel.Family) bool {
+	for i, e := range r.Exprs {
+		switch e := e.(type) {
+		case *expr.Fib:
+			return e.FlagSADDR && e.FlagMARK
+		case *expr.Cmp:
+			m, is := r.Exprs[max(0, i-1)].(*expr.Meta)
+			if is && m.Key == expr.MetaKeyNFPROTO && !bytes.Equal(e.Data, []byte{byte(nft.FamilyOf(family).Table)}) {
+				return false // of the other family
+			}
+		}
+	}
+	return false
 }
 
 // passage is what packets of pods on other nodes need on their way through this one.

@@ -1,6 +1,8 @@
 package steering
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -88,6 +90,43 @@ func TestWarnings_OfRulesAmongOurs(t *testing.T) {
 		if rules := n.run("IP rule"); !strings.Contains(rules, "950:") {
 			n.Errorf("the rule is gone:\n%s", rules)
 		}
+	})
+}
+
+// TestWarnings_OfTheWayBack: who looks for the way back with a packet's mark finds the holder's, and drops the packet.
+func TestWarnings_OfTheWayBack(t *testing.T) {
+	onPath(t, setups, func(n *pathNode) {
+		n.ensured(n.holders(1))
+		expect := func(what, want string) {
+			n.Helper()
+			n.do(func() error {
+				warnings, err := Warnings(n.Context(), n.config, nil)
+				if all := strings.Join(warnings, "\n"); (want == "") != (all == "") || !strings.Contains(all, want) {
+					n.Errorf("%s: got %q, want %q", what, all, want)
+				}
+				return err
+			})
+		}
+		expect("nobody", "")
+		set := func(value string) {
+			n.do(func() error { return os.WriteFile("/proc/sys/"+validMark, []byte(value), 0o600) })
+		}
+		if set("1"); n.config.Family == kernel.IPv4 {
+			expect("the kernel", "src_valid_mark is 1")
+		}
+		set("0")
+		n.run("nft add table inet firewalld")
+		n.run("nft add chain inet firewalld filter_PREROUTING { type filter hook prerouting priority 10 ; }")
+		check := "nft add rule inet firewalld filter_PREROUTING meta nfproto %s fib saddr . %s iif oif missing drop"
+		own, other := "ipv4", "ipv6"
+		if n.config.Family == kernel.IPv6 {
+			own, other = other, own
+		}
+		n.run(fmt.Sprintf(check, other, "mark ."))
+		n.run(fmt.Sprintf(check, own, ""))
+		expect("checks of the other family, and without the mark", "")
+		n.run(fmt.Sprintf(check, own, "mark ."))
+		expect("firewalld", "filter_PREROUTING of the table inet firewalld")
 	})
 }
 
