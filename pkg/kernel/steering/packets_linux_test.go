@@ -958,6 +958,21 @@ func TestPackets_FlowThatAnotherNodeKnew(t *testing.T) {
 	})
 }
 
+// TestPackets_HeadersEndTooEarly: a packet of a pod that is bound for all protocols, of which nobody can tell the protocol, has no flow and
+// gets no egress IP. It does not leave.
+func TestPackets_HeadersEndTooEarly(t *testing.T) {
+	c := newCluster(t, kernel.IPv6, lab.Config{Nodes: 2, Pods: 2, IPv6: true})
+	n, pod := c.nodes[0], c.lab.Pod(1)
+	c.holdsOn(0, c.egressIP)
+	left := c.count(n.host, "postrouting", 300, "ip saddr "+c.addr(pod).String()+" ip daddr "+c.outside().String())
+	n.write(c.desired(c.bind(1, kernel.All, c.egressIP)))
+	c.sendIP(pod, unix.IPPROTO_DSTOPTS, c.outside())
+	n.dropped(nil, unsnattedCounter)
+	if left.packets() > 0 {
+		t.Error("it has left the node")
+	}
+}
+
 // TestPackets_ForTheNodeItself: what this node listens for at a held egress IP is its own, and so are resets from there.
 func TestPackets_ForTheNodeItself(t *testing.T) {
 	onCluster(t, func(c *cluster) {

@@ -65,7 +65,8 @@ func (l layout) source(g giver) []nft.Rule {
 }
 
 // guard drops what a bound pod has sent and what does not leave from its egress IP. In front of the drops nobody
-// asks for the packet's flow, but to let answers pass.
+// asks for the packet's flow, but to let answers pass; nor for its protocol, where bindings are of all: a packet whose IPv6 headers end too
+// early has none.
 func (l layout) guard(pods bool) []nft.Rule {
 	outside := " " + toOutside + drop(unsnattedCounter)
 	rules := []nft.Rule{
@@ -73,7 +74,10 @@ func (l layout) guard(pods bool) []nft.Rule {
 		l.rule("an answer", "ct direction reply accept"),
 	}
 	for _, k := range selectors(pods) {
-		rules = append(rules, l.rule("a bound pod's packet that was not SNATed", k.leaving()+outside))
+		if k.other != "" {
+			rules = append(rules, l.rule("to an egress IP of the pod's own", k.fromBound()+" "+ofOneProtocol.own+" "+ofOneProtocol.ownSet+" accept"))
+		}
+		rules = append(rules, l.rule("a bound pod's packet that was not SNATed", k.fromBound()+" "+k.own+" != "+k.ownSet+outside))
 	}
 	about := strings.NewReplacer("meta l4proto", "ct protocol").Replace(ofOneProtocol.leaving())
 	return append(rules, l.rule("a bound pod's ICMP error that was not SNATed", "meta l4proto ICMP ct state related "+about+outside))
