@@ -7,6 +7,8 @@ import (
 	"net/netip"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/openshift/origin-node/pkg/failure"
 )
 
 // ChoicesAnnotation of a node's Lease has the egress IPs that the node has chosen for its pods whose Services have several, as a JSON
@@ -48,7 +50,7 @@ func Choosing(lease *coordinationv1.Lease) (choices map[string]map[netip.Addr]ne
 			choices[service.key] = of
 		}
 	}
-	return choices, joinSome(field, errs)
+	return choices, failure.JoinSome(field, errs)
 }
 
 func readChoice(m member) (pod, ip netip.Addr, err error) {
@@ -80,12 +82,4 @@ func readAddress(text string) (ip netip.Addr, err error) {
 		return ip, fmt.Errorf("an IPv4 address in the form of IPv6; write %s", ip.Unmap())
 	}
 	return ip, nil
-}
-
-// joinSome joins the first few errors of a field, and says how many more there are.
-func joinSome(field string, errs []error) error {
-	if more := len(errs) - mostErrors; more > 0 {
-		errs = append(errs[:mostErrors], fmt.Errorf("%s: %d more errors", field, more))
-	}
-	return errors.Join(errs...)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/failure"
 )
 
 // Annotation of a node's Lease has the addresses that the node has, as a JSON object:
@@ -37,9 +38,6 @@ const ConfigurationAnnotation = "network.openshift.io/egress-configuration"
 type entry struct {
 	Epoch uint64 `json:"epoch"`
 }
-
-// mostErrors is how many errors are told of a Lease: it may be large, and anything may be in it.
-const mostErrors = 3
 
 // readLease returns what a Lease announces. Parts with an error are left out; see readAddresses.
 func readLease(lease *coordinationv1.Lease) (Statement, error) {
@@ -83,7 +81,7 @@ func readAddresses(lease *coordinationv1.Lease) (map[netip.Addr]uint64, error) {
 		epochs[ip] = epoch
 	}
 	maps.DeleteFunc(epochs, func(ip netip.Addr, _ uint64) bool { return twice[ip] })
-	return epochs, joinSome(field, errs)
+	return epochs, failure.JoinSome(field, errs)
 }
 
 // member is a key of a JSON object, with its value.

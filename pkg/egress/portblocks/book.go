@@ -77,6 +77,8 @@ type Book struct {
 	nodes      map[string]bool
 	nodesKnown bool
 	gone       map[string]time.Time
+	// goneBefore is how many of gone there were when they were pruned last.
+	goneBefore int
 	// reachable: the API server answers, as far as is known. listed: all claims that there were have been told.
 	reachable, listed bool
 	// changed: running pods may have others, or other nodes may, since TakeChanged was called.
@@ -103,6 +105,8 @@ type ledger struct {
 	read, unreadable bool
 	version          uint64
 	claims           Claims
+	// deleted is when the Lease was deleted; zero if it is there, or there never was one.
+	deleted time.Time
 	// own are the claims of this node of whose past this process knows: nobody has used them, or quiet has until when they are not used.
 	// asked are those that it has asked for.
 	own, asked map[kernel.Ports]bool
@@ -198,16 +202,20 @@ func (b *Book) SetReachable(reachable bool) {
 	b.reachable = reachable
 }
 
-// SetNode says whether there is a Node of this name.
-func (b *Book) SetNode(name string, exists bool, now time.Time) {
+// SetNode says whether there is a Node of this name. It tells whether that is news: mostly something else of a Node has changed.
+func (b *Book) SetNode(name string, exists bool, now time.Time) (changed bool) {
+	if b.nodes[name] == exists {
+		return false
+	}
 	if b.nodes[name] = exists; exists {
 		delete(b.gone, name)
-		return
+		return true
 	}
 	delete(b.nodes, name)
 	for _, l := range b.ledgers {
 		b.miss(l, now)
 	}
+	return true
 }
 
 // NodesKnown says that all Nodes that there are have been told. Before that none is missed.
@@ -227,6 +235,25 @@ func (b *Book) miss(l *ledger, now time.Time) {
 	}
 }
 
+// prune forgets the nodes that no claim names any more, and egress IPs whose Lease was deleted some time ago, and of which this node has nothing.
+// Anybody who may write Leases can have thousands of either.
+func (b *Book) prune(now time.Time) {
+	maps.DeleteFunc(b.ledgers, func(_ netip.Addr, l *ledger) bool {
+		return !l.deleted.IsZero() && now.Sub(l.deleted) >= Quiet && len(l.own)+len(l.users) == 0 && !l.writing
+	})
+	if len(b.gone) <= 2*b.goneBefore+100 {
+		return
+	}
+	named := map[string]bool{}
+	for _, l := range b.ledgers {
+		for _, claim := range l.claims {
+			named[claim.Node] = true
+		}
+	}
+	maps.DeleteFunc(b.gone, func(name string, _ time.Time) bool { return !named[name] })
+	b.goneBefore = len(b.gone)
+}
+
 // takeable tells whether a claim is of a node that has been gone for long enough.
 func (b *Book) takeable(claim Claim, now time.Time) bool {
 	since, gone := b.gone[claim.Node]
@@ -240,8 +267,9 @@ func (b *Book) Seen(ip netip.Addr, version uint64, claims Claims, newest bool, n
 	if l.read && version <= l.version && !newest {
 		return
 	}
-	l.read, l.unreadable, l.version, l.claims, b.changed = true, false, version, claims, true
+	l.read, l.unreadable, l.version, l.claims, l.deleted, b.changed = true, false, version, claims, time.Time{}, true
 	b.miss(l, now)
+	b.prune(now)
 	maps.DeleteFunc(l.releasing, func(_ kernel.Ports, at uint64) bool { return at != version })
 	for ports, claim := range claims {
 		if claim.Node != b.node || l.own[ports] {
@@ -261,9 +289,9 @@ func (b *Book) Seen(ip netip.Addr, version uint64, claims Claims, newest bool, n
 
 // Deleted says that there are no claims of an egress IP in the API any more. Those that were are written again: whoever has deleted
 // them has not ended the pods.
-func (b *Book) Deleted(ip netip.Addr) {
+func (b *Book) Deleted(ip netip.Addr, now time.Time) {
 	l := b.ledger(ip)
-	l.read, l.unreadable, l.version = l.read || l.unreadable && b.listed, false, 0
+	l.read, l.unreadable, l.version, l.deleted = l.read || l.unreadable && b.listed, false, 0, now
 	clear(l.releasing)
 }
 
@@ -889,7 +917,7 @@ func (b *Book) Wrote(w Write, outcome Outcome, version uint64, now time.Time) {
 func (b *Book) Conflict(w Write, version uint64, claims Claims, now time.Time) {
 	l := b.ledger(w.EgressIP)
 	l.writing = false
-	b.Seen(w.EgressIP, version, claims, true, now)
+	b.Seen(w.EgressIP, version, claims, l.version == w.Version, now) // unless a newer one was seen meanwhile
 }
 
 func sorted(ips []netip.Addr) []netip.Addr {

@@ -273,12 +273,53 @@ func TestBook_DeletedLease(t *testing.T) {
 	b.leases[egressIP] = version{5, claimsOf("node-b", of)}
 	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
 	b.settled()
-	b.Deleted(egressIP)
+	b.Deleted(egressIP, b.now)
 	b.leases = map[netip.Addr]version{}
 	b.Add("other", []netip.Addr{egressIP}, 512, b.now)
 	b.settled()
 	if claims := b.leases[egressIP].claims; claims[of].Node != "node-b" || len(claims) != 5 {
 		t.Errorf("claims %v", claims)
+	}
+}
+
+// TestBook_ForgetsWhatAnybodyWrites: neither nodes that claims named once nor egress IPs whose Lease was deleted stay for ever.
+func TestBook_ForgetsWhatAnybodyWrites(t *testing.T) {
+	b := newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	blocks, other := slices.Collect(blocksOf(512)), netip.MustParseAddr("203.0.113.200")
+	for i := range uint64(100) {
+		claims := Claims{}
+		for j, ports := range blocks {
+			claims[ports] = Claim{Node: fmt.Sprintf("invented-%d-%d", i, j)}
+		}
+		b.Seen(other, 10+i, claims, false, b.now)
+	}
+	if n := len(b.gone); n > 4*len(blocks)+200 {
+		t.Errorf("%d nodes are kept, %d are named", n, len(blocks))
+	}
+	b.Deleted(other, b.now)
+	b.Deleted(egressIP, b.now)
+	for _, after := range []time.Duration{0, Quiet} {
+		b.now = b.now.Add(after)
+		b.Seen(netip.MustParseAddr("203.0.113.201"), uint64(10+after), Claims{}, false, b.now)
+		if kept := b.ledgers[other] != nil; kept != (after == 0) || b.ledgers[egressIP] == nil {
+			t.Errorf("after %s: an egress IP of which this node has nothing is kept: %t, the other one: %t", after, kept, b.ledgers[egressIP] != nil)
+		}
+	}
+}
+
+// TestBook_LateConflict: what a write that came too late has found may be older than what has been heard since.
+func TestBook_LateConflict(t *testing.T) {
+	b := newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	writes, _ := b.Next(b.now)
+	ports := blocksOf(512)
+	newer := claimsOf("node-b", slices.Collect(ports)[100:]...)
+	b.Seen(egressIP, 11, newer, false, b.now)
+	b.Conflict(writes[0], 10, Claims{}, b.now)
+	if !b.Believes("node-b", egressIP, slices.Collect(ports)[100]) {
+		t.Error("an older version has replaced a newer one")
 	}
 }
 
@@ -352,7 +393,7 @@ func TestBook_Unreadable(t *testing.T) {
 			t.Errorf("%s: %d writes, believes another node: %v", when, b.writes, b.Believes("node-b", egressIP, ports))
 		}
 	}
-	b.Deleted(egressIP)
+	b.Deleted(egressIP, b.now)
 	b.Add("other", []netip.Addr{egressIP}, 512, b.now)
 	if b.settled(); b.writes == 0 {
 		t.Error("nothing is claimed when the Lease is gone")

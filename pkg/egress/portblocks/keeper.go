@@ -92,9 +92,9 @@ func (k *Keeper) SetLease(lease *coordinationv1.Lease) {
 // DeleteLease says that there is no Lease of this name any more.
 func (k *Keeper) DeleteLease(name string) {
 	if ip, is := EgressIPOf(name); is {
-		k.do(func(b *Book, _ time.Time) {
+		k.do(func(b *Book, now time.Time) {
 			delete(k.wrong, name)
-			b.Deleted(ip)
+			b.Deleted(ip, now)
 		})
 	}
 }
@@ -107,7 +107,12 @@ func (k *Keeper) SetReachable(now bool) { k.do(func(b *Book, _ time.Time) { b.Se
 
 // SetNode says whether there is a Node of this name.
 func (k *Keeper) SetNode(name string, exists bool) {
-	k.do(func(b *Book, now time.Time) { b.SetNode(name, exists, now) })
+	k.mu.Lock()
+	changed := k.book.SetNode(name, exists, k.clock())
+	k.mu.Unlock()
+	if changed {
+		k.wake.Send()
+	}
 }
 
 // NodesKnown says that all Nodes that there are have been told.
@@ -269,7 +274,7 @@ func (k *Keeper) write(ctx context.Context, w Write) {
 	k.do(func(b *Book, now time.Time) {
 		news = k.unwritten.Turns(err)
 		if apierrors.IsNotFound(err) && w.Version > 0 {
-			b.Deleted(w.EgressIP)
+			b.Deleted(w.EgressIP, now)
 		}
 		b.Wrote(w, outcome, version, now)
 	})

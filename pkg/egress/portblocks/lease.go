@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -62,7 +65,8 @@ func readClaims(lease *coordinationv1.Lease) (version uint64, claims Claims, err
 	}
 	claims = Claims{}
 	var errs []error
-	for text, entry := range entries {
+	for _, text := range slices.Sorted(maps.Keys(entries)) {
+		entry := entries[text]
 		ports, err := parsePorts(text)
 		if err != nil {
 			return 0, nil, fmt.Errorf("%s: %w: remove the entry, or delete the Lease", field, err)
@@ -74,7 +78,7 @@ func readClaims(lease *coordinationv1.Lease) (version uint64, claims Claims, err
 		}
 		claims[ports] = claim
 	}
-	return version, claims, errors.Join(errs...)
+	return version, claims, failure.JoinSome(field, errs)
 }
 
 // text returns claims as the annotation has them.

@@ -36,8 +36,9 @@ func NextRevision(last uint64, now time.Time) uint64 {
 // NewMap returns a Map of which nobody has said anything.
 func NewMap() *Map { return &Map{map[string]*saying{}} }
 
-// Tell takes what a node says, in its Lease or directly, all of it. It tells whether that is new.
-func (m *Map) Tell(node string, direct bool, revision uint64, blocks []kernel.Block, now time.Time) (changed bool) {
+// Tell takes what a node says, in its Lease or directly, all of it. It returns which blocks the node says now, and did not before, and which it
+// does not say any more.
+func (m *Map) Tell(node string, direct bool, revision uint64, blocks []kernel.Block, now time.Time) (came, went []kernel.Block) {
 	s := m.nodes[node]
 	if s == nil {
 		s = &saying{since: map[kernel.Block]time.Time{}}
@@ -49,7 +50,7 @@ func (m *Map) Tell(node string, direct bool, revision uint64, blocks []kernel.Bl
 	}
 	before := s.counts()
 	if *where != nil && (*where).revision == revision && slices.Equal((*where).blocks, blocks) {
-		return false
+		return nil, nil
 	}
 	*where = &said{revision, blocks}
 	after := s.counts()
@@ -60,7 +61,7 @@ func (m *Map) Tell(node string, direct bool, revision uint64, blocks []kernel.Bl
 		}
 	}
 	s.since = since
-	return !slices.Equal(before, after)
+	return kernel.Without(after, before), kernel.Without(before, after)
 }
 
 // counts returns the later one of what a node says.
@@ -74,22 +75,27 @@ func (s *saying) counts() []kernel.Block {
 	return nil
 }
 
-// ForgetLease says that a node has no Lease any more, Forget that it has no Node. Both tell whether something is forgotten that counted.
-func (m *Map) ForgetLease(node string) (changed bool) {
+// ForgetLease says that a node has no Lease any more, Forget that it has no Node. Both return what Tell does.
+func (m *Map) ForgetLease(node string) (came, went []kernel.Block) {
 	s := m.nodes[node]
 	if s == nil || s.lease == nil {
-		return false
+		return nil, nil
+	}
+	if s.direct == nil {
+		return nil, m.Forget(node)
 	}
 	before := s.counts()
 	s.lease = nil
-	return !slices.Equal(before, s.counts())
+	return kernel.Without(s.counts(), before), kernel.Without(before, s.counts())
 }
 
 // Forget is as ForgetLease says.
-func (m *Map) Forget(node string) (changed bool) {
-	_, changed = m.nodes[node]
+func (m *Map) Forget(node string) (went []kernel.Block) {
+	if s := m.nodes[node]; s != nil {
+		went = s.counts()
+	}
 	delete(m.nodes, node)
-	return changed
+	return went
 }
 
 // Stated is a block that a node says that one of its pods has, since a time as far as is known.

@@ -43,18 +43,23 @@ func TestMap_TheLaterStatementCounts(t *testing.T) {
 		{"later in the Lease", false, 7, []kernel.Block{two}, true, []kernel.Block{two}},
 		{"a new process, which goes on from the Lease", true, 8, nil, true, nil},
 	} {
-		if changed := m.Tell("node-b", step.direct, step.revision, step.blocks, now); changed != step.changed {
-			t.Errorf("%s: changed %t", step.when, changed)
+		if came, went := m.Tell("node-b", step.direct, step.revision, step.blocks, now); len(came)+len(went) > 0 != step.changed {
+			t.Errorf("%s: came %v, went %v", step.when, came, went)
 		}
 		m.expect(t, step.when, step.want...)
 	}
 	m.Tell("node-b", false, 9, []kernel.Block{one}, now)
-	if !m.ForgetLease("node-b") || m.ForgetLease("node-b") {
-		t.Error("the Lease does not count")
+	for _, want := range [][]kernel.Block{{one}, nil} {
+		if came, went := m.ForgetLease("node-b"); len(came) > 0 || !slices.Equal(went, want) {
+			t.Errorf("without the Lease: came %v, went %v, want %v to go", came, went, want)
+		}
+		m.expect(t, "without the Lease")
 	}
-	m.expect(t, "without the Lease")
-	if !m.Forget("node-b") || m.Forget("node-b") {
-		t.Error("forgotten twice")
+	m.Tell("node-b", true, 9, []kernel.Block{two}, now)
+	for _, want := range [][]kernel.Block{{two}, nil} {
+		if went := m.Forget("node-b"); !slices.Equal(went, want) || len(m.nodes) > 0 {
+			t.Errorf("without the Node: went %v, want %v; %d nodes are kept", went, want, len(m.nodes))
+		}
 	}
 }
 

@@ -170,8 +170,8 @@ func (al *Allocator) Synced(family v1.IPFamily, regular bool) {
 	if al == nil {
 		return
 	}
-	al.mu.Lock()
 	revision := al.state.Revision(family)
+	al.mu.Lock()
 	changed := regular || revision != al.revisions[family]
 	al.revisions[family] = revision
 	if regular {

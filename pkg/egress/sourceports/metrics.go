@@ -13,7 +13,7 @@ import (
 
 var (
 	portBlocksDesc = tell.Metrics.GaugeDesc("port_blocks",
-		"Blocks of source ports of the egress IP, by egress IP and state: used (pods of this node have them), spare (this node keeps them for pods to come), quiet (pods of this node had them, and nobody gets them for 5 minutes), others (other nodes have claimed them) or free (those of the configured size). No series where egress-snat-port-blocks is off.", "egress_ip", "state")
+		"Blocks of source ports of the egress IP, by egress IP and state: used (pods of this node have them), spare (this node keeps them for pods to come), quiet (pods of this node had them, and nobody gets them for 5 minutes), others (other nodes have claimed them) or free (those of the configured size). Only of egress IPs of which this node has blocks, or pods that share ports. No series where egress-snat-port-blocks is off.", "egress_ip", "state")
 	portSharingDesc = tell.Metrics.GaugeDesc("port_sharing_pods",
 		"Pods of this node that share source ports of the egress IP with others, although they were to have a block: there was none when they started, or they started without the CNI plugin. No series where egress-snat-port-blocks is off.", "egress_ip")
 	portBlockUsageDesc = tell.Metrics.GaugeDesc("port_block_usage_ratio",
@@ -36,6 +36,9 @@ func (al *Allocator) Collect(gauge func(desc *metrics.Desc, value float64, label
 	}
 	sharing, usage, seconds := al.sharing(), al.lastUsage(), al.secondBlocks()
 	for ip, n := range al.keeper.Numbers(al.config.BlockSize) {
+		if n.Own+sharing[ip] == 0 {
+			continue // there may be thousands of nodes, and of egress IPs
+		}
 		for state, count := range map[string]int{"used": n.Own - n.Spare - n.Quiet, "spare": n.Spare, "quiet": n.Quiet, "others": n.Claimed - n.Own, "free": n.Free} {
 			gauge(portBlocksDesc, float64(count), ip.String(), state)
 		}

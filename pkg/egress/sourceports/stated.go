@@ -59,13 +59,18 @@ func (al *Allocator) differs() bool {
 
 // blocksOf returns the blocks of this node's pods of a family, and of others' of the egress IPs that are held. The lock must be held.
 func (al *Allocator) blocksOf(family v1.IPFamily, held map[netip.Addr]bool) (blocks []kernel.Block, clashes []portblocks.Clash) {
+	return al.others.Of(al.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, al.believed(family))
+}
+
+// believed returns what tells whether a block counts that a node says to be of a pod. The lock must be held.
+func (al *Allocator) believed(family v1.IPFamily) func(node string, block kernel.Block) bool {
 	homes := al.state.Homes(family)
-	return al.others.Of(al.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, func(node string, block kernel.Block) bool {
+	return func(node string, block kernel.Block) bool {
 		if home, known := homes[block.Pod]; known && home != node {
 			return false // its address was another pod's, or somebody lies
 		}
 		return al.keeper.Believes(node, block.EgressIP, block.Ports)
-	})
+	}
 }
 
 // ownOf returns the blocks of this node's pods of a family. The lock must be held.
@@ -85,28 +90,50 @@ func (al *Allocator) Apply(event holders.Event) (changed bool) {
 	}
 	al.mu.Lock()
 	defer al.mu.Unlock()
+	var node string
+	var came, went []kernel.Block
 	switch event := event.(type) {
 	case holders.Assigned:
-		if event.Node != al.state.Config.NodeName {
-			changed = al.others.Tell(event.Node, event.Source == holders.Announcement, event.Revision, event.Blocks, time.Now())
+		if node = event.Node; node != al.state.Config.NodeName {
+			came, went = al.others.Tell(node, event.Source == holders.Announcement, event.Revision, event.Blocks, time.Now())
 		}
 	case holders.LeaseDeleted:
-		changed = al.others.ForgetLease(event.Node)
+		node = event.Node
+		came, went = al.others.ForgetLease(node)
 	case holders.NodeSeen:
 		al.keeper.SetNode(event.Name, true)
 	case holders.NodeDeleted:
-		changed = al.others.Forget(event.Name)
+		went = al.others.Forget(event.Name)
 		al.keeper.SetNode(event.Name, false)
 	case holders.LeasesKnown:
 		al.keeper.Listed()
 	case holders.Hearing:
 		al.keeper.SetReachable(event.Now)
 	}
-	if !changed {
+	if len(came)+len(went) == 0 {
 		return false
 	}
 	al.generation++
-	return al.differs()
+	return al.matter(node, came, went)
+}
+
+// matter tells whether the kernel is to have something else because of blocks of a node that came or went. Mostly they are of egress IPs that
+// are not here, which costs no more than there are of them. The lock must be held.
+func (al *Allocator) matter(node string, came, went []kernel.Block) bool {
+	for family, known := range al.blocks {
+		is := func(b kernel.Block) bool { return known.held[b.EgressIP] && cluster.FamilyOf(b.EgressIP) == family }
+		has := func(b kernel.Block) bool { return is(b) && slices.Contains(known.blocks, b) }
+		if slices.ContainsFunc(went, has) {
+			return true
+		}
+		if came := slices.DeleteFunc(slices.Clone(came), func(b kernel.Block) bool { return !is(b) }); len(came) > 0 {
+			believed := al.believed(family)
+			if slices.ContainsFunc(came, func(b kernel.Block) bool { return believed(node, b) }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // TakeLease takes what the Lease of a node says of its pods' ports. It is for plans of a node on which no process follows what happens: what
