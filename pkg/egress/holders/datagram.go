@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -193,7 +194,7 @@ func decodeBlocks(b []byte) (list []kernel.Block, err error) {
 		second := size&secondBlock != 0
 		size &^= secondBlock
 		block := kernel.Block{Pod: pod, EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 1<<(size%16) - 1}, Second: second}
-		if size >= 16 || first%(1<<size) != 0 || pod.Is4In6() || egressIP.Is4In6() {
+		if size >= 16 || portblocks.ValidateBlock(block) != nil {
 			return nil, errUnreadable
 		}
 		list, b = append(list, block), b[3:]

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -34,7 +35,7 @@ import (
 
 var egressIP = netip.MustParseAddr("203.0.113.10")
 
-// portsTest are the source ports of node-a, whose Service shop/web has 203.0.113.10 and selects app=web.
+// portsTest are the source ports of node-a, whose Service shop/web has 203.0.113.10 and selects app=web. It has pods on node-b and node-c, too.
 type portsTest struct {
 	*testing.T
 	*Allocator
@@ -98,6 +99,13 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 		s.Namespace, s.Spec.Selector, s.Spec.IPFamilies = "shop", map[string]string{"app": "web"}, []v1.IPFamily{v1.IPv4Protocol}
 		s.Spec.ExternalIPs = []string{egressIP.String()}
 	}))
+	elsewhere := clustertest.NewSlice("web-1", "web", "10.128.1.5", "10.128.2.5")
+	elsewhere.Namespace, elsewhere.Endpoints[0].NodeName, elsewhere.Endpoints[1].NodeName = "shop", ptr.To("node-b"), ptr.To("node-c")
+	if _, err := p.state.SetSlice(elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	p.state.SetHeld(map[netip.Addr]bool{egressIP: true}, 1) // or it may come here
+	p.state.Update(v1.IPv4Protocol)
 	for _, a := range store.All() {
 		p.bind(a)
 	}
@@ -529,6 +537,10 @@ func TestAllocator_Others(t *testing.T) {
 		expect("nobody knows who has claimed it", true, true)
 		p.Apply(holders.NodeDeleted{Name: "node-b"})
 		expect("its node is gone", true, false)
+		stranger := holders.Assigned{Node: "node-b", Blocks: []kernel.Block{{Pod: netip.MustParseAddr("10.128.9.9"), EgressIP: egressIP, Ports: block.Ports}}, Revision: 4}
+		if p.Apply(stranger) || len(p.steering(true).Blocks) > 0 {
+			t.Error("a pod that nobody knows has a block")
+		}
 	}
 }
 

@@ -66,8 +66,9 @@ func (al *Allocator) blocksOf(family v1.IPFamily, held map[netip.Addr]bool) (blo
 func (al *Allocator) believed(family v1.IPFamily) func(node string, block kernel.Block) bool {
 	homes := al.state.Homes(family)
 	return func(node string, block kernel.Block) bool {
-		if home, known := homes[block.Pod]; known && home != node {
-			return false // its address was another pod's, or somebody lies
+		home, known := homes[block.Pod]
+		if known && home != node || !known && !leadTo(al.state.BindingsOf(block.Pod), block.EgressIP) {
+			return false // its address was another pod's, or there is no such pod, or somebody lies
 		}
 		return al.keeper.Believes(node, block.EgressIP, block.Ports)
 	}
