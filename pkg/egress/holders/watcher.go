@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
@@ -25,7 +26,7 @@ import (
 // Watch tells what nodes announce in Leases, and what becomes of it, until ctx ends. It tells from several
 // goroutines, and waits for tell. Failures are logged and tried again.
 func (l Leases) Watch(ctx context.Context, tell func(Event)) {
-	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]failure.Streak{}, chosen: map[string]string{}, assigned: map[string]string{}}
+	w := &leaseWatch{leases: l, logger: klog.FromContext(ctx), tell: tell, wrong: map[string]failure.Streak{}, chosen: map[string]string{}, assigned: map[string]string{}, lines: flowcontrol.NewTokenBucketPassiveRateLimiter(1./60, linesAtOnce)}
 	source := ListWatch{l.Client, &cache.ListWatch{ListWithContextFunc: w.list, WatchFuncWithContext: w.watch}}
 	informer := cache.NewSharedIndexInformer(source, &coordinationv1.Lease{}, 0, nil)
 	// These fail for a running informer only.
@@ -77,6 +78,9 @@ func stripLease(object any) (any, error) {
 	return stripped, nil
 }
 
+// linesAtOnce is how many lines the log has at once of what is wrong with Leases. One more follows each minute.
+const linesAtOnce = 20
+
 // leaseWatch is a watch of Leases. Its list and watch are the informer's way to them, so that it notes when nothing is heard
 // of them: the informer does not say.
 type leaseWatch struct {
@@ -85,8 +89,9 @@ type leaseWatch struct {
 	tell    func(Event)
 	deaf    atomic.Bool
 	trouble failure.Streak
-	// wrong is what is wrong with Leases, by name; for the event handler.
+	// wrong is what is wrong with Leases, by name; for the event handler. lines limits what the log has of that: any node may write any Lease.
 	wrong map[string]failure.Streak
+	lines flowcontrol.PassiveRateLimiter
 	// chosen is what was told of Leases' choices, by name, as it was written.
 	chosen map[string]string
 	// assigned is the same of the source ports of pods.
@@ -202,10 +207,10 @@ func Announcing(lease *coordinationv1.Lease) (Announced, error) {
 	return e, err
 }
 
-// logWrong logs what is wrong with a Lease, once.
+// logWrong logs what is wrong with a Lease, once, unless there have been too many lines.
 func (w *leaseWatch) logWrong(name string, err error) {
 	wrong := w.wrong[name]
-	if wrong.Changes(err) && err != nil {
+	if wrong.Changes(err) && err != nil && w.lines.TryAccept() {
 		w.logger.Error(err, "A Lease has invalid entries, which are ignored. If origin-node runs on the node with the Lease's name, it rewrites the Lease; otherwise correct or delete the Lease")
 	}
 	w.wrong[name] = wrong

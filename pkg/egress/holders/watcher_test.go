@@ -2,6 +2,7 @@ package holders
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
@@ -127,6 +128,31 @@ func TestWatch_SaysOnceThatItIsForbidden(t *testing.T) {
 		l.tells(t, "allowed", Hearing{true}, LeasesKnown{})
 		if log := s.logged(); len(log) != 1 || !strings.Contains(log[0], "known again") {
 			t.Errorf("logged %q, want that it works again", log)
+		}
+	})
+}
+
+// TestWatch_FillsNoLog: a node may write something else that is wrong into a Lease, again and again.
+func TestWatch_FillsNoLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		var l told
+		go s.leases().Watch(s.ctx, l.tell)
+		time.Sleep(time.Second)
+		leases := s.leases().Client.CoordinationV1().Leases(s.leases().Namespace)
+		lease, err := leases.Create(s.ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-b"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 * linesAtOnce {
+			lease.Annotations = map[string]string{Annotation: fmt.Sprintf("nonsense %d", i)}
+			if _, err := leases.Update(s.ctx, lease, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if log := s.logged(); len(log) != linesAtOnce {
+			t.Errorf("%d lines are logged, want %d", len(log), linesAtOnce)
 		}
 	})
 }

@@ -607,11 +607,11 @@ func (p *Planner) RefusalsOf(name Service) []Refusal {
 		return nil
 	}
 	refusals := slices.Clone(s.refused)
-	for addr := range s.endpoints {
-		for _, r := range p.pods[addr].refusals {
-			if r.Service == name {
-				refusals = append(refusals, r)
-			}
+	for addr := range s.endpoints { // thousands of Services may have the same pods
+		ofPod := p.pods[addr].refusals
+		from, _ := slices.BinarySearchFunc(ofPod, name, func(r Refusal, name Service) int { return compareServices(r.Service, name) })
+		for ; from < len(ofPod) && ofPod[from].Service == name; from++ {
+			refusals = append(refusals, ofPod[from])
 		}
 	}
 	return sortedRefusals(refusals)

@@ -8,6 +8,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -98,8 +99,9 @@ type Allocator struct {
 	blocks map[v1.IPFamily]*blocksOf
 	// mine is what this node's pods have, as of a moment.
 	mine ownPorts
-	// clashing is what the log says of two pods with the same port. failing is why blocks cannot be claimed.
+	// clashing is what the log says of two pods with the same port, in no more than so many lines. failing is why blocks cannot be claimed.
 	clashing map[v1.IPFamily]map[string]bool
+	lines    flowcontrol.PassiveRateLimiter
 	failing  error
 	tooMany  bool
 	// unsaid is what is logged without the lock.
@@ -112,7 +114,7 @@ func New(state *cluster.State, config Config) *Allocator {
 	al := &Allocator{
 		config: config, state: state, wake: wake.New(), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
 		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]*blocksOf{}, late: map[string]bool{}, clashing: map[v1.IPFamily]map[string]bool{},
-		full: newFullBlocks(),
+		full: newFullBlocks(), lines: flowcontrol.NewTokenBucketPassiveRateLimiter(1./60, 20),
 	}
 	al.keeper = portblocks.NewKeeper(portblocks.Config{
 		Namespace: config.LeaseNamespace, NodeName: state.Config.NodeName,
