@@ -2,6 +2,7 @@ package attach
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ import (
 // network plugins write their list anew when they are updated, and ours is lost.
 type pluginList struct {
 	folder string
+	// socket is where this node answers the plugin.
+	socket string
 	// plugins is the folder with our plugin, if it is to be put into the list; else empty.
 	plugins string
 	// entry is the one to put there: the one that was there last.
@@ -47,7 +50,7 @@ func newPluginList(logger klog.Logger, config Config, expected func() bool, labe
 	if err != nil {
 		logger.Error(err, "The CNI plugin is not kept in the list")
 	}
-	return &pluginList{folder: config.Lists, plugins: config.Install, entry: encoded, expected: expected, labelled: labelled}
+	return &pluginList{folder: config.Lists, socket: config.Socket, plugins: config.Install, entry: encoded, expected: expected, labelled: labelled}
 }
 
 // errUnlabelled means that nothing tells the labels of pods: with the plugin those of namespaces with egress IPs would not
@@ -66,6 +69,9 @@ func (l *pluginList) look(now time.Time) (changed string, missing error) {
 		if bytes.Equal(entry, list.Plugins[0]) {
 			return "", fmt.Errorf("%s: %w", list.Path, errFirst)
 		}
+		if asks := socketOf(entry); asks != l.socket {
+			return "", fmt.Errorf("%s has it with the socket %q, but this node listens at %q, so no node answers the plugin: correct \"socket\" in its entry, or egress-snat-cni-socket", list.Path, asks, l.socket)
+		}
 		return "", nil
 	}
 	switch {
@@ -77,6 +83,15 @@ func (l *pluginList) look(now time.Time) (changed string, missing error) {
 		return "", fmt.Errorf("%s does not have it; other software has probably written the file anew. Put {\"type\": %q} at the end of its plugins, or set egress-snat-cni-install; to do without it, set egress-snat-cni-conf-dir to nothing", list.Path, cni.Plugin)
 	}
 	return list.Path, l.put(list, now)
+}
+
+// socketOf returns where the plugin asks by its entry in a list.
+func socketOf(entry json.RawMessage) string {
+	var c struct {
+		Socket string `json:"socket"`
+	}
+	_ = json.Unmarshal(entry, &c) // what is no text is no socket of this node's
+	return cmp.Or(c.Socket, attachments.DefaultSocket)
 }
 
 // find returns the list that pods start with. Behind the configuration of a single plugin, such as Multus, that is one that

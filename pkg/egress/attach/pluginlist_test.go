@@ -94,6 +94,10 @@ func TestPluginList_Tells(t *testing.T) {
 	l.sees("", "origin-node-cni")
 	l.writes(bridge)
 	l.sees("egress-snat-cni-install", "")
+	for socket, complaint := range map[string]string{attachments.DefaultSocket: "", "/var" + attachments.DefaultSocket: "no node answers the plugin"} {
+		l.writes(strings.Replace(withPlugin, `"waitSeconds": 20`, fmt.Sprintf("%q: %q", "socket", socket), 1))
+		l.sees(complaint, socket)
+	}
 	if err := os.Remove(l.file()); err != nil {
 		t.Fatal(err)
 	}
