@@ -574,12 +574,16 @@ func TestParse_RefusesInvalidOptions(t *testing.T) {
 
 // TestDel_LeavesANote for the node's next process, and never fails.
 func TestDel_LeavesANote(t *testing.T) {
+	started := func(r *runtime) { // with a result, which libcni keeps
+		if code := r.add(); code != 0 {
+			r.Errorf("code %d", code)
+		}
+	}
+	claims := func(r *runtime, namespaces string) { r.must(os.WriteFile(filepath.Join(r.run, "claims"), []byte(namespaces), 0o600)) }
 	for name, prepare := range map[string]func(*runtime){
-		"with a result": func(r *runtime) { // which libcni keeps
-			if code := r.add(); code != 0 {
-				r.Errorf("code %d", code)
-			}
-		},
+		"with a result":                   func(r *runtime) { started(r); claims(r, "shop\n") },
+		"nothing, without claims":         func(r *runtime) { started(r); claims(r, "other\n") },
+		"nothing, where no node ever ran": started,
 		"by what the node noted": func(r *runtime) {
 			store, err := attachments.Open(filepath.Join(r.run, "attachments"))
 			r.must(err)
@@ -595,6 +599,12 @@ func TestDel_LeavesANote(t *testing.T) {
 			prepare(r)
 			r.must(r.cni.DelNetworkList(t.Context(), r.list, r.pod))
 			left, err := attachments.Peek(filepath.Join(r.run, "released"))
+			if strings.HasPrefix(name, "nothing") {
+				if err != nil || len(left) > 0 {
+					t.Errorf("left %v, err %v", left, err)
+				}
+				return
+			}
 			if err != nil || len(left) != 1 || left[0].ContainerID != "c1" || left[0].IPs[0] != netip.MustParseAddr("10.128.0.5") || left[0].Released.IsZero() {
 				t.Errorf("left %v, err %v", left, err)
 			}

@@ -185,20 +185,26 @@ func del(args *skel.CmdArgs) error {
 	if failed == nil {
 		return nil
 	}
-	if err := errors.Join(wrong, c.leave(args)); err != nil {
+	var no *cni.Failure
+	if err := errors.Join(wrong, c.leave(args, errors.As(failed, &no))); err != nil {
 		fmt.Fprintf(os.Stderr, "origin-node-cni: the node was not told that the container %s has ended, and may not learn it: %v\n", args.ContainerID, errors.Join(failed, err))
 	}
 	return nil
 }
 
 // leave notes for the node's next process that a container has ended. There is nothing to note of one that the node was
-// never told of.
-func (c *config) leave(args *skel.CmdArgs) error {
+// never told of; nor of one without a file whose namespace has no claims, unless a node process has answered: where none runs, nobody
+// would ever take the notes.
+func (c *config) leave(args *skel.CmdArgs, answered bool) error {
 	a, err := attachments.Read(attachments.Folder(c.Socket), args.ContainerID)
 	if err != nil {
 		request, concerned, unreadable := c.requestOf(args)
 		if !concerned {
 			return errors.Join(ifExists(err), unreadable)
+		}
+		namespaces, unknown := attachments.ReadClaims(attachments.Claims(c.Socket))
+		if !answered && !namespaces[request.Pod.Namespace] && ifExists(unknown) == nil {
+			return nil
 		}
 		a = attachments.Attachment{ContainerID: request.ContainerID, IfName: request.IfName, Netns: request.Netns, Pod: request.Pod, IPs: request.IPs}
 	}
