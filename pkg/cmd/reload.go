@@ -132,13 +132,13 @@ func (w *configWatch) events() (<-chan fsnotify.Event, <-chan error) {
 }
 
 // wait returns true when the files have changed and validate accepts them, false when ctx ends.
-// Errors of validate are logged, once for each version of the files.
+// Errors of validate are logged, once each for a version of the files.
 func (w *configWatch) wait(ctx context.Context, validate func(context.Context) error) bool {
 	logger := klog.FromContext(ctx)
 	events, failures := w.events()
 	recheck := w.clock.NewTicker(recheckInterval)
 	defer recheck.Stop()
-	seen, rejected := w.began, w.began
+	seen, rejected := w.began, rejection{version: w.began}
 	settled, settling := w.clock.NewTimer(0), true // the files may have changed since newConfigWatch
 	defer settled.Stop()
 	for {
@@ -161,7 +161,7 @@ func (w *configWatch) wait(ctx context.Context, validate func(context.Context) e
 			case now == w.began:
 				w.invalid.Store(false)
 				continue
-			case now == rejected:
+			case now == rejected.version && w.clock.Since(rejected.at) < recheckInterval:
 				w.invalid.Store(true)
 				continue
 			default:
@@ -170,8 +170,11 @@ func (w *configWatch) wait(ctx context.Context, validate func(context.Context) e
 					return true
 				}
 				w.invalid.Store(true)
-				logger.Error(err, "The configuration has changed but is not valid; the node continues with the old one. Correct the file")
-				rejected = now
+				if because := err.Error(); now != rejected.version || because != rejected.because {
+					logger.Error(err, "The configuration has changed but is not valid; the node continues with the old one. Correct the file")
+					rejected.version, rejected.because = now, because
+				}
+				rejected.at = w.clock.Now()
 				continue
 			}
 		}
@@ -180,6 +183,13 @@ func (w *configWatch) wait(ctx context.Context, validate func(context.Context) e
 			settled.Reset(settleTime)
 		}
 	}
+}
+
+// rejection is a version of the files that was not valid, and why. It is validated again now and then: it may name a file that comes later.
+type rejection struct {
+	version fingerprint
+	because string
+	at      time.Time
 }
 
 type fingerprint [sha256.Size]byte

@@ -108,6 +108,28 @@ func TestConfigWatch_NoEvent(t *testing.T) {
 	})
 }
 
+// TestConfigWatch_NamedFileComesLater: a version that was not valid may be so later, for it names files that are not watched.
+func TestConfigWatch_NamedFileComesLater(t *testing.T) {
+	c := newWatchedChain(t)
+	w := newConfigWatch(t.Context(), []string{c.path("etc/config")}, laterClock{})
+	defer w.close()
+	c.write("etc/config", "names a certificate")
+	asked := 0
+	if !w.wait(t.Context(), func(context.Context) error {
+		if asked++; asked < 3 {
+			return errors.New("no such certificate")
+		}
+		return nil
+	}) {
+		t.Error("it stays invalid")
+	}
+}
+
+// laterClock is a fastClock by which everything is long ago.
+type laterClock struct{ fastClock }
+
+func (laterClock) Since(time.Time) time.Duration { return time.Hour }
+
 // fastClock is a clock whose tickers tick all the time.
 type fastClock struct{ clock.RealClock }
 

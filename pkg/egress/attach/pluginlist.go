@@ -246,6 +246,10 @@ func watchFolder(logger klog.Logger, folder string) (events func() <-chan fsnoti
 		logger.Error(err, "The list of CNI plugins cannot be watched, so it is read now and then", "period", listPeriod)
 		return func() <-chan fsnotify.Event { return nil }, func() {}
 	}
+	go func() {
+		for range watcher.Errors { // events are lost: the list is read now and then as well
+		}
+	}()
 	return func() <-chan fsnotify.Event {
 		_ = watcher.Add(folder) // it may be missing, or be another one now
 		return watcher.Events

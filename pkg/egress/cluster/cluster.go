@@ -149,6 +149,8 @@ func (s *State) NodeFaults(family v1.IPFamily) []plan.NodeFault { return s.Judge
 // JudgedNodes are the nodes' addresses of an IP family as the plan has them.
 type JudgedNodes struct {
 	Primary map[string]netip.Addr
+	// Addresses are those of Primary, sorted, each once.
+	Addresses []netip.Addr
 	// Oldest has the oldest node of each address of primary, of those that registered with it if there are any.
 	Oldest map[netip.Addr]string
 	faults []plan.NodeFault
@@ -168,7 +170,8 @@ func (s *State) JudgedNodes(family v1.IPFamily) *JudgedNodes {
 func (s *State) judgedNodes(family v1.IPFamily) *JudgedNodes {
 	if s.judged[family] == nil {
 		primary, oldest, faults := plan.PrimaryAddresses(s.surroundings(family))
-		s.judged[family] = &JudgedNodes{primary, oldest, faults}
+		addresses := slices.SortedFunc(maps.Values(primary), netip.Addr.Compare)
+		s.judged[family] = &JudgedNodes{primary, slices.Compact(addresses), oldest, faults}
 	}
 	return s.judged[family]
 }

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"maps"
 	"net/netip"
 	"time"
 
@@ -96,7 +95,8 @@ func (p Planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
 type homes struct {
 	revision  uint64
 	names     map[netip.Addr]string
-	nodes     map[string]netip.Addr
+	nodes     *JudgedNodes
+	self      netip.Addr
 	addresses map[netip.Addr]netip.Addr
 }
 
@@ -107,17 +107,22 @@ func (s *State) Homes(family v1.IPFamily) map[netip.Addr]string {
 	return s.homesOf(family).names
 }
 
-// HomesAt returns the addresses that nodes has of the nodes on which bound pods of a family run. The map must not be changed.
-func (s *State) HomesAt(family v1.IPFamily, nodes map[string]netip.Addr) map[netip.Addr]netip.Addr {
+// HomesAt returns the addresses that nodes has of the nodes on which bound pods of a family run, and self of this node. The map must not be
+// changed.
+func (s *State) HomesAt(family v1.IPFamily, nodes *JudgedNodes, self netip.Addr) map[netip.Addr]netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.homesOf(family)
-	if h.addresses != nil && maps.Equal(h.nodes, nodes) {
+	if h.addresses != nil && h.nodes == nodes && h.self == self {
 		return h.addresses
 	}
-	h.nodes, h.addresses = maps.Clone(nodes), make(map[netip.Addr]netip.Addr, len(h.names))
+	h.nodes, h.self, h.addresses = nodes, self, make(map[netip.Addr]netip.Addr, len(h.names))
 	for pod, name := range h.names {
-		if node := nodes[name]; node.IsValid() {
+		node := nodes.Primary[name]
+		if name == s.Config.NodeName {
+			node = self
+		}
+		if node.IsValid() {
 			h.addresses[pod] = node
 		}
 	}

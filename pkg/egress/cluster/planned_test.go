@@ -24,10 +24,11 @@ func TestState_HomesFollowThePlanAndTheNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod, one, other := netip.MustParseAddr("10.128.0.1"), netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-	expect := func(when string, nodes map[string]netip.Addr, want map[netip.Addr]netip.Addr) {
+	expect := func(when string, primary map[string]netip.Addr, want map[netip.Addr]netip.Addr) {
 		t.Helper()
+		nodes := &JudgedNodes{Primary: primary}
 		for range 2 {
-			if diff := cmp.Diff(want, s.HomesAt(v1.IPv4Protocol, nodes), compareNetip); diff != "" {
+			if diff := cmp.Diff(want, s.HomesAt(v1.IPv4Protocol, nodes, netip.Addr{}), compareNetip); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", when, diff)
 			}
 		}

@@ -85,9 +85,10 @@ type Announcer struct {
 	// blocks are those of this node's pods, as of a revision.
 	blocks   []kernel.Block
 	revision uint64
-	// self and others are where nodes are, as of nodesRevision.
+	// self and others are where nodes are, as of nodesRevision. othersKnown: the voices have been told of these.
 	self          netip.Addr
 	others        map[string]netip.Addr
+	othersKnown   bool
 	nodesRevision uint64
 	// asked are the nodes that Ask was called for since the last step.
 	asked  []string
@@ -158,7 +159,7 @@ func (a *Announcer) SetAssigned(revision uint64, blocks []kernel.Block) {
 func (a *Announcer) SetNodes(revision uint64, self netip.Addr, others map[string]netip.Addr) {
 	a.change(func() {
 		if revision >= a.nodesRevision {
-			a.nodesRevision, a.self, a.others = revision, self, others
+			a.nodesRevision, a.self, a.others, a.othersKnown = revision, self, others, false
 		}
 	})
 }
@@ -232,10 +233,15 @@ func (a *Announcer) dueAt() (at time.Time) {
 func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	a.mu.Lock()
 	said, held, revision, self, others, asked := a.said, a.blocks, a.revision, a.self, a.others, a.asked
-	a.asked = nil
+	known := a.othersKnown
+	a.asked, a.othersKnown = nil, true
 	a.mu.Unlock()
-	strangers := append(a.exchange.setPeers(others), a.exchange.only(asked)...)
-	a.voices[ofBlocks].setPeers(others) // the same ones
+	var strangers []string
+	if !known {
+		strangers = a.exchange.setPeers(others)
+		a.voices[ofBlocks].setPeers(others) // the same ones
+	}
+	strangers = append(strangers, a.exchange.only(asked)...)
 	if a.socket == nil || a.opened != self {
 		if !self.IsValid() {
 			return time.Time{}

@@ -59,7 +59,8 @@ type Directory struct {
 	// deaf: changes of Leases are not heard of.
 	deaf  bool
 	nodes map[string]*node
-	// speakers are those of them that have a statement: a few of thousands, of whose Nodes each is reported every so often.
+	// speakers are those of them that have a statement with addresses, or a direct one: a few of thousands, of whose Nodes each is reported
+	// every so often. What else is in a Lease does not count here.
 	speakers  map[string]*node
 	addresses map[netip.Addr]*address
 	// lost are those of them that are.
@@ -469,7 +470,7 @@ func (d *Directory) restate(name string, change func(*node)) (concerned map[neti
 	before := n.counts.Addresses
 	change(n)
 	n.choose()
-	if n.lease != nil || n.direct != nil {
+	if n.direct != nil || n.lease != nil && len(n.lease.Addresses) > 0 {
 		d.speakers[name] = n
 	} else {
 		delete(d.speakers, name)

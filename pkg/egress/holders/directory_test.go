@@ -522,7 +522,7 @@ func TestDirectory_KnowsWhatTimeMayChange(t *testing.T) {
 		apply(d, someHistory(r, 1+r.IntN(30))...)
 		speakers, lost := map[string]*node{}, map[netip.Addr]*address{}
 		for name, n := range d.nodes {
-			if n.lease != nil || n.direct != nil {
+			if n.lease != nil && len(n.lease.Addresses) > 0 || n.direct != nil {
 				speakers[name] = n
 			}
 		}

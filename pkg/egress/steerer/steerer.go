@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -54,6 +55,8 @@ type Steerer struct {
 	publisher *holders.Publisher
 	// announcer is nil if nodes do not tell each other directly.
 	announcer *holders.Announcer
+	// toldNodes are those that the announcer was told of last.
+	toldNodes atomic.Pointer[cluster.JudgedNodes]
 	logger    klog.Logger
 	// adjacent returns why another node cannot be the next hop of packets of this one.
 	adjacent func(self, node netip.Addr) error

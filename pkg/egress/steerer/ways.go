@@ -46,8 +46,8 @@ func (s *Steerer) Sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 // note takes note of what the objects say that nobody has told of, and tells whether an answer has changed. Older objects than those noted
 // last change nothing.
 func (s *Steerer) note(objects cluster.Snapshot, family v1.IPFamily) (differs bool) {
-	if nodes := objects.Judged[s.config.Outer].Primary; s.announcer != nil {
-		s.announcer.SetNodes(objects.Revision, nodes[s.state.Config.NodeName], nodes)
+	if nodes := objects.Judged[s.config.Outer]; s.announcer != nil && s.toldNodes.Swap(nodes) != nodes {
+		s.announcer.SetNodes(objects.Revision, nodes.Primary[s.state.Config.NodeName], nodes.Primary)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,13 +112,8 @@ func (s *Steerer) noteClaims(now time.Time) (changed bool) {
 func (s *Steerer) steeringAt(family v1.IPFamily, m moment) (result kernel.Steering, here bool) {
 	self := s.state.Config.NodeName
 	result.Self = m.Judged[s.config.Outer].Primary[self]
-	for name, ip := range s.nodes(family, m) {
-		if name != self && ip != result.Self { // nobody else speaks from this node's address
-			result.Nodes = append(result.Nodes, ip)
-		}
-	}
-	slices.SortFunc(result.Nodes, netip.Addr.Compare)
-	result.Nodes = slices.Compact(result.Nodes)
+	nodes := s.nodes(family, m)
+	result.Nodes = slices.DeleteFunc(slices.Clone(nodes.Addresses), func(ip netip.Addr) bool { return ip == result.Self || ip == nodes.Primary[self] }) // nobody else speaks from these
 	claimed, own := m.EgressIPs[family], s.node.Own()
 	result.Ways = s.ways(claimed, m)
 	result.Held = map[netip.Addr]bool{}
@@ -140,19 +135,16 @@ func (s *Steerer) addPods(result *kernel.Steering, family v1.IPFamily, m moment,
 	s.config.Ports.AddPorts(family, m.EgressIPs[family], result)
 	result.Roaming = s.state.Config.Scope == placement.Cluster
 	if here {
-		nodes := maps.Clone(s.nodes(family, m))
-		nodes[s.state.Config.NodeName] = result.Self
-		result.Homes = s.state.HomesAt(family, nodes)
+		result.Homes = s.state.HomesAt(family, s.nodes(family, m), result.Self)
 	}
 }
 
-// nodes returns the addresses of all nodes, by their names, to which packets of an IP family are sent. The map must not be
-// changed.
-func (s *Steerer) nodes(family v1.IPFamily, m moment) map[string]netip.Addr {
+// nodes returns all nodes, with the addresses to which packets of an IP family are sent.
+func (s *Steerer) nodes(family v1.IPFamily, m moment) *cluster.JudgedNodes {
 	if s.config.Kernel.Transport == steering.Direct {
-		return m.Judged[family].Primary // a next hop is of the packets' family
+		return m.Judged[family] // a next hop is of the packets' family
 	}
-	return m.Judged[s.config.Outer].Primary
+	return m.Judged[s.config.Outer]
 }
 
 // ways returns which ways the packets of these egress IPs, of a family, take. A refusal is final for a connection, so what has

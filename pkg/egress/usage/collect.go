@@ -27,12 +27,14 @@ var (
 // Descs describe the metrics.
 var Descs = []*metrics.Desc{flowsDesc, portsDesc, steeredDesc}
 
-// countedFor is how long a count is good: more scrapers cost no more dumps.
-const countedFor = 10 * time.Second
+// countedFor is how long a count is good at least: more scrapers cost no more dumps. One that takes long is good for mostOfTime times as long as
+// it took: counting is no larger part of what a node does.
+const countedFor, mostOfTime = 10 * time.Second, 20
 
 // counts are those of the flows of each egress IP, made when somebody asks for the metrics, for they cost a dump of the conntrack table.
 type counts struct {
 	at    time.Time
+	took  time.Duration
 	usage map[netip.Addr]conntrack.Usage
 }
 
@@ -54,13 +56,14 @@ func (c *Counter) count(ctx context.Context) map[netip.Addr]conntrack.Usage {
 		c.mu.Lock()
 		last := c.counts
 		c.mu.Unlock()
-		if time.Since(last.at) < countedFor {
+		if time.Since(last.at) < max(countedFor, mostOfTime*last.took) {
 			return last.usage, nil
 		}
+		began := time.Now()
 		usage := c.countNow(ctx)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.counts = counts{time.Now(), usage}
+		c.counts = counts{time.Now(), time.Since(began), usage}
 		return usage, nil
 	})
 	return usage.(map[netip.Addr]conntrack.Usage)
