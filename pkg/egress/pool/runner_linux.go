@@ -296,7 +296,11 @@ func (r *Runner) Run(ctx context.Context) {
 		case <-r.wake:
 		case <-timer.C:
 		}
-		for _, e := range append(r.dequeue(), Tick{}) {
+		events := r.dequeue()
+		if len(events) == 0 {
+			events = []Event{Tick{}} // any other event does what is due as well
+		}
+		for _, e := range events {
 			for e := r.asItIs(e); e != nil; {
 				e = r.do(ctx, logger, r.member.Next(e, time.Now()))
 			}

@@ -134,7 +134,14 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 	if l.config.judgesProcesses() {
 		chains[outputChain], chains[processChain] = l.output(), l.byProcess(c.pods > 0)
 	}
-	for speaker := range c.sets[speakersMap] {
+	speakers := c.sets[speakersMap]
+	if len(l.speakers) > 2*len(speakers)+10 { // nodes come and go
+		maps.DeleteFunc(l.speakers, func(at netip.Addr, _ []nft.Rule) bool {
+			_, is := speakers[nft.Key{Pod: at}]
+			return !is
+		})
+	}
+	for speaker := range speakers {
 		chains[nft.ChainOf(nodeChains, speaker.Pod)] = l.speaker(speaker.Pod)
 	}
 	if len(c.before) > 0 {
