@@ -17,12 +17,17 @@ import (
 	"github.com/openshift/origin-node/pkg/extension"
 )
 
-// notifyPeriod is how often the state for systemd is checked until it is ready, readyPeriod how often after that.
-const notifyPeriod, readyPeriod = 250 * time.Millisecond, time.Second
+// notifyPeriod is how often the state for systemd is checked until it is ready, readyPeriod how often after that. Where nobody listens,
+// watchPeriod is how often it is checked, and a node ends whose rules have been due for longer than patience by mostLate: as with the unit's
+// watchdog, whatever runs it starts it anew.
+const (
+	notifyPeriod, readyPeriod = 250 * time.Millisecond, time.Second
+	watchPeriod, mostLate     = 10 * time.Second, 2 * time.Minute
+)
 
 // notifier notifies systemd, if it listens, of the proxy's state (sd_notify(3)): READY=1 after the
 // first complete sync of the proxier and of all extensions, STATUS= with their numbers, WATCHDOG=1 while syncs succeed or none
-// is due, STOPPING=1 at the end.
+// is due, STOPPING=1 at the end. Without systemd, as in a container, it does what the watchdog would.
 type notifier struct {
 	mode       string
 	syncPeriod time.Duration
@@ -48,11 +53,11 @@ type debt struct {
 	since time.Time
 }
 
-// run returns when ctx ends.
-func (n *notifier) run(ctx context.Context) {
+// run returns when ctx ends; before that with an error, if systemd does not listen, and rules have not been written for so long that the node
+// is to be started anew.
+func (n *notifier) run(ctx context.Context) error {
 	if os.Getenv("NOTIFY_SOCKET") == "" { // nobody listens
-		<-ctx.Done()
-		return
+		return n.watch(ctx, watchPeriod)
 	}
 	logger := klog.FromContext(ctx)
 	watchdog, err := daemon.SdWatchdogEnabled(false)
@@ -64,16 +69,38 @@ func (n *notifier) run(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case now := <-ticker.C:
-			queued := byFamily(proxymetrics.SyncProxyRulesLastQueuedTimestamp)
-			n.tell(logger, n.look(now, watchdog, queued, n.synced()))
+			n.tell(logger, n.look(now, watchdog, lastQueued(), n.synced()))
 			if n.ready {
 				ticker.Reset(settledPeriod(watchdog))
 			}
 		}
 	}
 }
+
+// watch is run where nobody listens.
+func (n *notifier) watch(ctx context.Context, period time.Duration) error {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-ticker.C:
+			_, overdue := n.proxier(now, lastQueued(), n.synced())
+			for _, summary := range n.extensions {
+				overdue = max(overdue, since(now, summary().DueSince))
+			}
+			if overdue >= n.patience()+mostLate {
+				return fmt.Errorf("rules, or this node's part in the pool, have been due for %s: see the log. The node ends, to be started anew; what is in the kernel stays", overdue.Truncate(time.Second))
+			}
+		}
+	}
+}
+
+// lastQueued is when the proxier of each IP family was last asked for a sync.
+func lastQueued() map[string]float64 { return byFamily(proxymetrics.SyncProxyRulesLastQueuedTimestamp) }
 
 // settledPeriod is how often the state is checked once it is ready; often enough for a watchdog, if it is not zero.
 func settledPeriod(watchdog time.Duration) time.Duration {

@@ -1,9 +1,12 @@
 package kubeproxy
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/report"
@@ -98,6 +101,33 @@ func TestNotifier_NoWatchdogWhileTheProxierIsStuck(t *testing.T) {
 	if told := c.after(time.Second, queued, done); !alive(told) {
 		t.Errorf("got %q, want a sign of life after the sync", told)
 	}
+}
+
+// TestNotifier_EndsANodeThatNobodyWatches: in a container there is no watchdog, and the kubelet's probe knows the proxier alone.
+func TestNotifier_EndsANodeThatNobodyWatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := newClock()
+		c.synced = func() map[string]float64 { return nil }
+		var due atomic.Pointer[time.Time]
+		due.Store(&time.Time{})
+		c.extensions = []func() extension.Summary{func() extension.Summary { return extension.Summary{DueSince: *due.Load()} }}
+		ended := make(chan error)
+		go func() { ended <- c.watch(ctx, watchPeriod) }()
+		time.Sleep(time.Hour)
+		began := time.Now()
+		due.Store(&began)
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "due for 2m") || time.Since(began) < mostLate || time.Since(began) > 2*mostLate {
+			t.Errorf("ended with %v after %s", err, time.Since(began))
+		}
+		due.Store(&time.Time{})
+		go func() { ended <- c.watch(ctx, watchPeriod) }()
+		time.Sleep(time.Hour)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("nothing was due: %v", err)
+		}
+	})
 }
 
 func TestNotifier_NoWatchdogWhileEgressIsStuck(t *testing.T) {

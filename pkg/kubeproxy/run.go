@@ -61,9 +61,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 
 	n := &notifier{mode: string(p.options.Config().Mode), syncPeriod: p.options.Config().SyncPeriod.Duration, invalid: p.invalid}
 	defer n.stopping()
-	failed := make(chan error, 1)
-	idle := make(chan struct{}) // closed when no work is left to wait for
-	go func() { failed <- p.serve(ctx, n, idle) }()
+	failed := make(chan error, 2) // of serve, and of what it begins
+	idle := make(chan struct{})   // closed when no work is left to wait for
+	go func() { failed <- p.serve(ctx, n, idle, failed) }()
 	select {
 	case err := <-failed:
 		if ctx.Err() != nil {
@@ -81,8 +81,8 @@ func (p *Proxy) Run(ctx context.Context) error {
 }
 
 // serve builds the server and runs it. Without an error it never returns, not even when ctx ends:
-// kube-proxy runs until the process ends.
-func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) error {
+// kube-proxy runs until the process ends. It tells failed why the process must end before that.
+func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}, failed chan<- error) error {
 	if _, err := iptables.AwaitLock(ctx); err != nil {
 		return err
 	}
@@ -112,7 +112,10 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}) er
 	var told sync.WaitGroup
 	told.Go(func() { p.tell(ctx, extensions, listenAgain) })
 	go func() {
-		n.run(ctx) // until ctx ends
+		if err := n.run(ctx); err != nil { // until ctx ends
+			failed <- err
+			return
+		}
 		host.Wait()
 		extensions.wait()
 		told.Wait()
