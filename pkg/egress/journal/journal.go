@@ -104,6 +104,7 @@ func Open(path string, config Config) (*Journal, error) {
 	ZeroMetrics()
 	err := j.store.open(time.Now())
 	if errors.Is(err, syscall.ENOTDIR) {
+		failing.WithLabelValues().Set(1) // for good
 		return nil, errors.Join(fmt.Errorf("open the journal: %w", err), j.store.close())
 	}
 	if err == nil {

@@ -1,7 +1,7 @@
 // Package report tells people how egress SNAT stands on a node: the status and its snapshot, what a verification says, the faults that
 // Events about the Node name, and the metrics that are counted when somebody asks.
 //
-//	loops, State, Steerer, pool, ... ─► Reporter ─┬─► Summary, Snapshot, Usage, Verify ─► the local socket, /healthz, systemd
+//	loops, State, Steerer, pool, ... ─► Reporter ─┬─► Summary, Snapshot, Usage, Verify ─► the local socket, systemd
 //	what parts say is wrong ─────────────┘        ├─► FaultsChanged ─► tell.EventRecorder
 //	                                              └─► Collect ─► metrics
 //

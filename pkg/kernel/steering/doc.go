@@ -455,7 +455,7 @@
 //
 // Our ip rules and routes are recognised by their protocol, 77, and the device by its name, VNI and hardware address. Before a node
 // begins to steer, [Available] checks that nothing of others is in the way: ip rules or nftables rules with bits of the mark, routes in
-// the tables, a device of that name, the UDP port. If such a thing appears later, it is left alone, and [Writer.Write] returns an error
+// the tables, a device of that name, another VXLAN device with the UDP port. If such a thing appears later, it is left alone, and [Writer.Write] returns an error
 // that says what to do; the table is written all the same. Of others' configuration, only settings of interfaces are changed that would
 // drop steered packets, or lead pods past their holder (type setting). Their former values are on record in the table, and [Cleanup]
 // restores them. Firewalls of others are not changed: an accept in this table would not override a drop in another, so [Warnings] says
