@@ -271,21 +271,23 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 		answer  error
 		claims  []string
 		code    uint
+		ended   bool // so the node does not attach it anew
 	}{
-		"no process, no claims":             {"", nil, []string{"bank"}, 0},
-		"no process":                        {"", nil, []string{"shop"}, 0},
-		"no process, refuse":                {refuse, nil, []string{"bank"}, types.ErrTryAgainLater},
-		"waits for objects":                 {"", no(cni.WaitingFor), []string{"shop"}, 0},
-		"waits for objects, refuse":         {refuse, no(cni.WaitingFor), []string{"shop"}, types.ErrTryAgainLater},
-		"late":                              {"", no(cni.Late), []string{"shop"}, 0},
-		"cannot write":                      {"", no(cni.NotWritten), []string{"shop"}, types.ErrTryAgainLater},
-		"cannot write, no claims":           {"", no(cni.NotWritten), []string{"bank"}, 0},
-		"cannot write, nor the claims":      {"", no(cni.NotWritten), nil, types.ErrTryAgainLater},
-		"not known":                         {"", no(cni.NotAttached), []string{"shop"}, types.ErrUnknownContainer},
-		"not known, start":                  {start, no(cni.NotAttached), []string{"shop"}, 0},
-		"not known, no claims":              {"", no(cni.NotAttached), []string{"bank"}, 0},
-		"not known, no process has written": {"", no(cni.NotAttached), nil, 0},
-		"something is wrong":                {start, no(cni.Invalid), []string{"bank"}, types.ErrTryAgainLater},
+		"no process, no claims":             {"", nil, []string{"bank"}, 0, false},
+		"no process":                        {"", nil, []string{"shop"}, 0, false},
+		"no process, refuse":                {refuse, nil, []string{"bank"}, types.ErrTryAgainLater, false},
+		"waits for objects":                 {"", no(cni.WaitingFor), []string{"shop"}, 0, false},
+		"waits for objects, refuse":         {refuse, no(cni.WaitingFor), []string{"shop"}, types.ErrTryAgainLater, false},
+		"late":                              {"", no(cni.Late), []string{"shop"}, 0, false},
+		"cannot write":                      {"", no(cni.NotWritten), []string{"shop"}, types.ErrTryAgainLater, false},
+		"cannot write, no claims":           {"", no(cni.NotWritten), []string{"bank"}, 0, false},
+		"cannot write, nor the claims":      {"", no(cni.NotWritten), nil, types.ErrTryAgainLater, false},
+		"not known":                         {"", no(cni.NotAttached), []string{"shop"}, types.ErrUnknownContainer, true},
+		"not known, start":                  {start, no(cni.NotAttached), []string{"shop"}, 0, true},
+		"not known, no claims":              {"", no(cni.NotAttached), []string{"bank"}, 0, true},
+		"not known, no process has written": {"", no(cni.NotAttached), nil, 0, true},
+		"not known, and attached anew":      {"", no(cni.NotAttached), []string{"shop"}, 0, false},
+		"something is wrong":                {start, no(cni.Invalid), []string{"bank"}, types.ErrTryAgainLater, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,7 +303,9 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 				r.must(os.Remove(r.socket()))
 			}
 			n.mu.Lock()
-			n.err = test.answer
+			if n.err = test.answer; test.ended {
+				n.attach = func(int) (cni.Decision, error) { return cni.Decision{}, no(cni.Invalid) }
+			}
 			n.mu.Unlock()
 			if code := codeOf(t, r.cni.CheckNetworkList(t.Context(), r.list, r.pod)); code != test.code {
 				t.Errorf("code %d, expected %d", code, test.code)
@@ -579,7 +583,9 @@ func TestDel_LeavesANote(t *testing.T) {
 			r.Errorf("code %d", code)
 		}
 	}
-	claims := func(r *runtime, namespaces string) { r.must(os.WriteFile(filepath.Join(r.run, "claims"), []byte(namespaces), 0o600)) }
+	claims := func(r *runtime, namespaces string) {
+		r.must(os.WriteFile(filepath.Join(r.run, "claims"), []byte(namespaces), 0o600))
+	}
 	for name, prepare := range map[string]func(*runtime){
 		"with a result":                   func(r *runtime) { started(r); claims(r, "shop\n") },
 		"nothing, without claims":         func(r *runtime) { started(r); claims(r, "other\n") },

@@ -236,8 +236,14 @@ func check(args *skel.CmdArgs) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
 	defer cancel()
-	_, err = cni.NewClient(c.Socket).Check(ctx, args.ContainerID)
+	client := cni.NewClient(c.Socket)
+	_, err = client.Check(ctx, args.ContainerID)
 	var no *cni.Failure
+	if errors.As(err, &no) && no.Reason == cni.NotAttached { // its file was lost, or ADD has let it start without the node
+		if _, anew := client.Attach(ctx, request); !errors.As(anew, &no) || no.Reason != cni.Invalid {
+			err = anew
+		}
+	}
 	switch {
 	case err == nil:
 		return nil
