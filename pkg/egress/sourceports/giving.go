@@ -33,11 +33,6 @@ func (al *Allocator) Follow(number uint64, all []attachments.Attachment) {
 		return
 	}
 	maps.DeleteFunc(al.late, func(id string, _ bool) bool { return !run[id] })
-	for id := range run {
-		if _, has := pods[id]; run[id] && !has && al.followed == 0 {
-			al.late[id] = true // of an earlier process
-		}
-	}
 	al.followed = number
 	for id := range al.pods {
 		al.pending[id] = true
@@ -207,19 +202,22 @@ func (al *Allocator) reconcile(ctx context.Context) {
 }
 
 // longestStart is how long the CNI plugin may ask for a pod at most. A pod that has nothing by then has started although this node did not
-// decide.
+// decide; one of an earlier process may be about to start until then.
 const longestStart = 2 * time.Minute
 
 // reconcileLate has a pod share that is bound only after it has started.
 func (al *Allocator) reconcileLate(ctx context.Context, a attachments.Attachment) error {
-	al.mu.Lock()
-	late := al.late[a.ContainerID] || time.Since(a.Since) > longestStart
-	al.mu.Unlock()
 	bindings := al.bindingsOf(a)
-	if !late || len(bindings) == 0 {
+	al.mu.Lock()
+	late := len(bindings) > 0 && (al.late[a.ContainerID] || time.Since(a.Since) > longestStart)
+	if late {
+		delete(al.pending, a.ContainerID)
+		al.keeper.Release(a.ContainerID) // its start may not have waited for the block
+	}
+	al.mu.Unlock()
+	if !late {
 		return nil
 	}
-	al.keeper.Release(a.ContainerID) // its start may not have waited for the block
 	ports := portsFor(nil, bindings, portblocks.Given{}, time.Now())
 	al.record(ctx, a, nil, ports)
 	size := al.sizeFor(bindings)
