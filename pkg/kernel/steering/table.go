@@ -104,6 +104,7 @@ type content struct {
 	// nodes are the other nodes, and senders their hardware addresses without a tunnel.
 	nodes   []netip.Addr
 	senders map[netip.Addr]kernel.HardwareAddr
+	homes   homes
 	// leads are the values that the sets of ways have for an egress IP; none for one that leaves from this node.
 	leads map[netip.Addr]netip.Addr
 	// before are the settings that have changed for steering.
@@ -230,27 +231,45 @@ func (c *content) replaceNodes(edit nft.Edit, steering kernel.Steering) {
 	edit.Replace(sendersSet, senders)
 }
 
-// replaceHomes turns the sets of pods whose nodes are known into what steering has. Those of a node whose hardware address
-// is not known are left out of homes. No other node sends packets of this node's own pods.
+// homes are the nodes on which pods run, and what decides which sets these pods are in.
+type homes struct {
+	of      map[netip.Addr]netip.Addr
+	self    netip.Addr
+	roaming bool
+	senders map[netip.Addr]kernel.HardwareAddr
+}
+
+// replaceHomes turns the sets of pods whose nodes are known into what steering has. There may be a hundred thousand, of which few change.
 func (c *content) replaceHomes(edit nft.Edit, steering kernel.Steering) {
-	homes, homed, away := nft.Elements{}, nft.Elements{}, nft.Elements{}
-	for pod, node := range steering.Homes {
-		if node != steering.Self && !steering.Roaming {
-			away[nft.Key{Pod: pod}] = netip.Addr{}
+	before, now := c.homes, homes{steering.Homes, steering.Self, steering.Roaming, steering.Senders}
+	c.homes = now
+	same := before.self == now.self && before.roaming == now.roaming && (c.transport == VXLAN || maps.Equal(before.senders, now.senders))
+	for pod, node := range before.of {
+		if !same || now.of[pod] != node {
+			c.place(before, pod, node, edit.Remove)
 		}
-		at, known := steering.Senders[node]
-		if c.transport == VXLAN {
-			at, known = kernel.HardwareAddr(hardwareAddrOf(node)), true
-		}
-		if !known && node != steering.Self {
-			continue
-		}
-		homes[nft.Key{Pod: pod, Hardware: at}] = netip.Addr{}
-		homed[nft.Key{Pod: pod}] = netip.Addr{}
 	}
-	edit.Replace(homesSet, homes)
-	edit.Replace(homedSet, homed)
-	edit.Replace(awaySet, away)
+	for pod, node := range now.of {
+		if !same || before.of[pod] != node {
+			c.place(now, pod, node, func(set string, key nft.Key) { edit.Set(set, key, netip.Addr{}) })
+		}
+	}
+}
+
+// place tells which elements there are of a pod that runs on a node. One of a node whose hardware address is not known is left out of homes.
+// No other node sends packets of this node's own pods.
+func (c *content) place(h homes, pod, node netip.Addr, tell func(set string, key nft.Key)) {
+	if node != h.self && !h.roaming {
+		tell(awaySet, nft.Key{Pod: pod})
+	}
+	at, known := h.senders[node]
+	if c.transport == VXLAN {
+		at, known = kernel.HardwareAddr(hardwareAddrOf(node)), true
+	}
+	if known || node == h.self {
+		tell(homesSet, nft.Key{Pod: pod, Hardware: at})
+		tell(homedSet, nft.Key{Pod: pod})
+	}
 }
 
 func (c *content) bind(edit nft.Edit, b kernel.Binding) {

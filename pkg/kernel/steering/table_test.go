@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -93,6 +94,43 @@ func TestContent_OfBindings(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestContent_HomesFollow: whatever changes, the sets are those that a new process would make.
+func TestContent_HomesFollow(t *testing.T) {
+	nodes := []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("192.0.2.3")}
+	for _, transport := range []Transport{VXLAN, Direct} {
+		for seed := range uint64(50) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			config := Config{Family: kernel.IPv4, NodeIP: nodes[0], Transport: transport}
+			c := newContent(config, kernel.Desired{}, nil)
+			now := kernel.Steering{Self: nodes[0]}
+			for range 30 {
+				homes := map[netip.Addr]netip.Addr{}
+				for i := range byte(5) {
+					pod := netip.AddrFrom4([4]byte{10, 128, 0, i})
+					if before, known := now.Homes[pod]; known && r.IntN(2) == 0 {
+						homes[pod] = before
+					} else if r.IntN(3) > 0 {
+						homes[pod] = nodes[r.IntN(3)]
+					}
+				}
+				now.Homes = homes
+				switch r.IntN(8) {
+				case 0:
+					now.Self = nodes[r.IntN(2)]
+				case 1:
+					now.Roaming = !now.Roaming
+				case 2:
+					now.Senders = map[netip.Addr]kernel.HardwareAddr{nodes[r.IntN(3)]: {2, byte(r.IntN(2))}}
+				}
+				c.follow(kernel.Change{Steering: now, SteeringChanged: true}, nil)
+				if diff := cmp.Diff(texts(newContent(config, kernel.Desired{Steering: now}, nil).sets), texts(c.sets), cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("%s, seed %d (-want +got):\n%s", transport, seed, diff)
+				}
+			}
 		}
 	}
 }
