@@ -189,6 +189,12 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
+// address is one of this node, on an interface.
+type address struct {
+	index int
+	ip    netip.Addr
+}
+
 // follow does what is to be done until changes of interfaces may have been missed.
 func (k *Keeper) follow(ctx context.Context) error {
 	s, err := changes.Subscribe()
@@ -201,6 +207,7 @@ func (k *Keeper) follow(ctx context.Context) error {
 	k.looks.Send()
 	regular := time.NewTicker(k.config.Period)
 	defer regular.Stop()
+	had := map[address]bool{}
 	var pause <-chan time.Time
 	for {
 		select {
@@ -217,7 +224,14 @@ func (k *Keeper) follow(ctx context.Context) error {
 				continue
 			}
 			pause = k.later(pause)
-		case <-s.Addresses:
+		case u := <-s.Addresses:
+			if at := (address{u.LinkIndex, kernel.AddrOf(u.LinkAddress.IP)}); !u.NewAddr {
+				delete(had, at)
+			} else if had[at] {
+				continue // its lifetime is renewed, as that of an egress IP every few seconds
+			} else {
+				had[at] = true
+			}
 			pause = k.later(pause)
 		case <-pause:
 			pause = nil

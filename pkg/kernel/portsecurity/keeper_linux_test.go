@@ -159,6 +159,28 @@ func TestKeeper_PodsElsewhere(t *testing.T) {
 	}
 }
 
+// TestKeeper_RenewedAddress: when the lifetime of an address is renewed, nobody looks at all interfaces.
+func TestKeeper_RenewedAddress(t *testing.T) {
+	n := newKeptNode(t)
+	n.bindVictim(true)
+	looksAt := func(command string) int32 {
+		before := n.looks.Load()
+		n.run(n.host, command)
+		time.Sleep(3 * pauseAfterChange)
+		return n.looks.Load() - before
+	}
+	const address = "203.0.113.77/32 dev eth0 valid_lft 30 preferred_lft 0"
+	if looksAt("ip addr add "+address) == 0 {
+		t.Error("a new address, and nobody looks")
+	}
+	if looks := looksAt("ip addr replace " + address); looks > 0 {
+		t.Errorf("%d looks at a renewed address", looks)
+	}
+	if looksAt("ip addr del 203.0.113.77/32 dev eth0") == 0 {
+		t.Error("an address has gone, and nobody looks")
+	}
+}
+
 // TestKeeper_SaysWhatIsRedirected, as long as that is so, and a pod is bound.
 func TestKeeper_SaysWhatIsRedirected(t *testing.T) {
 	n := newKeptNode(t)
