@@ -84,7 +84,7 @@ var rows = []row{
 		{title: "Ports in use", unit: "percentunit", warn: 0.75, bad: 0.95, note: "The node counts on which most are in use.", queries: []query{
 			{`max by (egress_ip) (egress_snat_port_usage_ratio)`, "{{egress_ip}}"},
 		}},
-		{title: "Blocks of source ports", kind: bars, unit: plain, note: "Of all egress IPs; free as the node knows that knows most.", queries: []query{
+		{title: "Blocks of source ports", kind: bars, unit: plain, note: "Of all egress IPs of which a node has blocks, or pods that share; free as the node knows that knows most.", queries: []query{
 			{`sum by (state) (egress_snat_port_blocks{state=~"used|spare|quiet"})`, "{{state}}"},
 			{`sum by (state) (max by (egress_ip, state) (egress_snat_port_blocks{state="free"}))`, "{{state}}"},
 		}},

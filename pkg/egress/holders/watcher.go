@@ -210,7 +210,10 @@ func Announcing(lease *coordinationv1.Lease) (Announced, error) {
 // logWrong logs what is wrong with a Lease, once, unless there have been too many lines.
 func (w *leaseWatch) logWrong(name string, err error) {
 	wrong := w.wrong[name]
-	if wrong.Changes(err) && err != nil && w.lines.TryAccept() {
+	if wrong.Changes(err) && err != nil {
+		if !w.lines.TryAccept() {
+			return // the next version of the Lease may be told
+		}
 		w.logger.Error(err, "A Lease has invalid entries, which are ignored. If origin-node runs on the node with the Lease's name, it rewrites the Lease; otherwise correct or delete the Lease")
 	}
 	w.wrong[name] = wrong

@@ -61,7 +61,7 @@
 // as far as it can be read, the first 16 of each IP family. It has them
 // even if its pods leave from another address, if it claims nothing because of its annotation, or if its
 // claim is refused for a fault of its own (InvalidAnnotation, InvalidProtocol). So a typing error gives
-// no address away.
+// no address away, unless the annotation names more than 16.
 //
 // When the owner's last Service with the address is gone, the address belongs to the namespace of the
 // next oldest.

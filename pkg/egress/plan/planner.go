@@ -517,7 +517,7 @@ func (p *Planner) asUpdated(bindings []Binding, counts func(Binding) bool) []Bin
 }
 
 // Desired returns what the kernel should hold by the last Update, for these pods alone if pods is
-// not nil. It costs what it returns.
+// not nil. It costs what it returns, and what was judged since.
 func (p *Planner) Desired(pods map[netip.Addr]bool) kernel.Desired {
 	if pods == nil {
 		return p.Plan().Desired()

@@ -235,11 +235,13 @@ func (b *Book) miss(l *ledger, now time.Time) {
 	}
 }
 
-// prune forgets the nodes that no claim names any more, and egress IPs whose Lease was deleted some time ago, and of which this node has nothing.
-// Anybody who may write Leases can have thousands of either.
+// prune forgets the nodes that no claim names any more, and egress IPs whose Lease was deleted some time ago, and of which no node that exists
+// has anything: what the others have is written again. Anybody who may write Leases can have thousands of either.
 func (b *Book) prune(now time.Time) {
 	maps.DeleteFunc(b.ledgers, func(_ netip.Addr, l *ledger) bool {
-		return !l.deleted.IsZero() && now.Sub(l.deleted) >= Quiet && len(l.own)+len(l.users) == 0 && !l.writing
+		exists := func(claim Claim) bool { return b.nodes[claim.Node] }
+		return b.nodesKnown && !l.deleted.IsZero() && now.Sub(l.deleted) >= Quiet && len(l.own)+len(l.users) == 0 && !l.writing &&
+			!slices.ContainsFunc(slices.Collect(maps.Values(l.claims)), exists)
 	})
 	if len(b.gone) <= 2*b.goneBefore+100 {
 		return
@@ -699,8 +701,12 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 			earlier(t.deadline)
 		}
 	}
+	for _, since := range b.gone { // whose claims can be taken over then
+		earlier(since.Add(Quiet))
+	}
 	spares := b.spares(now)
 	for _, g := range b.groups {
+		earlier(g.used.Add(keepSpare))
 		earlier(g.calmAt())
 		if g.rests {
 			earlier(g.restsUntil())
@@ -738,7 +744,7 @@ func (b *Book) spares(now time.Time) map[netip.Addr]map[kernel.Ports]bool {
 		if busy[key] {
 			g.used = now
 		}
-		if now.Sub(g.used) > keepSpare {
+		if now.Sub(g.used) >= keepSpare {
 			delete(b.groups, key)
 			continue
 		}

@@ -309,6 +309,50 @@ func TestBook_ForgetsWhatAnybodyWrites(t *testing.T) {
 	}
 }
 
+// TestBook_DeletedLeaseOfOthers: what existing nodes have claimed of an egress IP is not forgotten when its Lease is deleted, however long ago:
+// who writes the Lease next writes that again.
+func TestBook_DeletedLeaseOfOthers(t *testing.T) {
+	b := newBookTest(t)
+	of := kernel.Ports{First: 4096, Last: 4607}
+	b.Seen(egressIP, 5, claimsOf("node-b", of), false, b.now)
+	b.Deleted(egressIP, b.now)
+	b.now = b.now.Add(2 * Quiet)
+	b.Seen(netip.MustParseAddr("203.0.113.201"), 6, Claims{}, false, b.now)
+	if !b.Believes("node-b", egressIP, of) {
+		t.Error("another node's claim is forgotten")
+	}
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	if b.settled(); b.leases[egressIP].claims[of].Node != "node-b" {
+		t.Errorf("the Lease is written without another node's claim: %v", b.leases[egressIP].claims)
+	}
+}
+
+// TestBook_WakesForWhatIsOver: claims of a node that is gone can be taken over, and spare blocks of pods that have ended are given back, though
+// nothing else happens then.
+func TestBook_WakesForWhatIsOver(t *testing.T) {
+	b := newBookTest(t)
+	b.Seen(egressIP, 5, claimsOf("node-b", slices.Collect(blocksOf(8192))...), false, b.now)
+	b.SetNode("node-b", false, b.now)
+	if _, wake := b.Next(b.now); !wake.Equal(b.now.Add(Quiet)) {
+		t.Errorf("a Node is deleted: wakes at %s, want %s", wake, b.now.Add(Quiet))
+	}
+	b = newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	b.Remove("pod", b.now)
+	for range 20 {
+		b.settled()
+		_, wake := b.Next(b.now)
+		if wake.IsZero() {
+			break
+		}
+		b.now = wake
+	}
+	if n := b.Numbers(512, b.now)[egressIP]; len(b.groups) > 0 || n.Own > 0 {
+		t.Errorf("in the end it keeps %d groups, %+v", len(b.groups), n)
+	}
+}
+
 // TestBook_LateConflict: what a write that came too late has found may be older than what has been heard since.
 func TestBook_LateConflict(t *testing.T) {
 	b := newBookTest(t)

@@ -2,7 +2,6 @@ package portblocks
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -182,7 +181,7 @@ func ParseBlocks(text string) (blocks []kernel.Block, err error) {
 		}
 		blocks = append(blocks, block)
 	}
-	return blocks, errors.Join(errs...)
+	return blocks, failure.JoinSome("assignments", errs)
 }
 
 // ValidateBlock returns what is wrong with what a node says of a pod's block.

@@ -211,7 +211,6 @@ func (al *Allocator) reconcileLate(ctx context.Context, a attachments.Attachment
 	al.mu.Lock()
 	late := len(bindings) > 0 && (al.late[a.ContainerID] || time.Since(a.Since) > longestStart)
 	if late {
-		delete(al.pending, a.ContainerID)
 		al.keeper.Release(a.ContainerID) // its start may not have waited for the block
 	}
 	al.mu.Unlock()

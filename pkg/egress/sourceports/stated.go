@@ -282,13 +282,14 @@ func (al *Allocator) blocksNow(family v1.IPFamily, held map[netip.Addr]bool) (*b
 // logClashes tells of pods that nodes say to have the same port. That should not be.
 func (al *Allocator) logClashes(family v1.IPFamily, clashes []portblocks.Clash) {
 	before, now := al.clashing[family], map[string]bool{}
-	if before == nil || len(clashes) != len(before) {
-		al.sayLater(func() { portClashes.WithLabelValues(string(family)).Set(float64(len(clashes))) })
-	}
+	al.sayLater(func() { portClashes.WithLabelValues(string(family)).Set(float64(len(clashes))) })
 	for _, c := range clashes {
 		text := fmt.Sprintf("the pods %s on %s and %s on %s are reported to have the same ports of %s (%s, %s). The first pod keeps its ports, the second one shares ports. The Lease %s names the node that has claimed the ports; restart the other node's process, and report this",
 			c.Counts.Pod, c.Counts.Node, c.Other.Pod, c.Other.Node, c.Counts.EgressIP, c.Counts.Ports, c.Other.Ports, portblocks.LeaseName(c.Counts.EgressIP))
-		if now[text] = true; !before[text] && al.lines.TryAccept() { // a node may say anything, and again something else
+		if !before[text] && !al.lines.TryAccept() {
+			continue // a node may say anything, and again something else; what lasts is told later
+		}
+		if now[text] = true; !before[text] {
 			al.sayLater(func() {
 				al.config.Logger.Error(nil, "Two pods have the same source ports", "reason", text)
 				al.config.WarnNode(portBlockClash, text)
