@@ -271,7 +271,7 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 		answer  error
 		claims  []string
 		code    uint
-		ended   bool // so the node does not attach it anew
+		ended   bool // or the node does not attach it anew for another reason
 	}{
 		"no process, no claims":             {"", nil, []string{"bank"}, 0, false},
 		"no process":                        {"", nil, []string{"shop"}, 0, false},
@@ -304,7 +304,7 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 			}
 			n.mu.Lock()
 			if n.err = test.answer; test.ended {
-				n.attach = func(int) (cni.Decision, error) { return cni.Decision{}, no(cni.Invalid) }
+				n.attach = func(int) (cni.Decision, error) { return cni.Decision{}, no(cni.PodUnknown) }
 			}
 			n.mu.Unlock()
 			if code := codeOf(t, r.cni.CheckNetworkList(t.Context(), r.list, r.pod)); code != test.code {

@@ -49,19 +49,27 @@ func add(args *skel.CmdArgs) error {
 		if err != nil {
 			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s must wait", request.Pod), err.Error())
 		}
-		if ports == nil {
-			return types.PrintResult(c.PrevResult, c.CNIVersion)
+		if err := c.giveLocalPorts(request, ports); err != nil {
+			return err
 		}
-		setting, err := setLocalPorts(args.Netns, *ports)
-		if err != nil {
-			return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s cannot be given its source ports", request.Pod), err.Error())
-		}
-		if !ports.Shared {
-			c.passLocalPorts(request.ContainerID, setting)
-		}
-		_ = setting.Close() // the write was seen to succeed
 	}
 	return types.PrintResult(c.PrevResult, c.CNIVersion)
+}
+
+// giveLocalPorts has a pod choose its source ports among these; nil for any.
+func (c *config) giveLocalPorts(request cni.Request, ports *cni.Ports) error {
+	if ports == nil {
+		return nil
+	}
+	setting, err := setLocalPorts(request.Netns, *ports)
+	if err != nil {
+		return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: the pod %s cannot be given its source ports", request.Pod), err.Error())
+	}
+	if !ports.Shared {
+		c.passLocalPorts(request.ContainerID, setting)
+	}
+	_ = setting.Close() // the write was seen to succeed
+	return nil
 }
 
 // needsAddress tells whether a pod may be bound, so that it must not start while nobody knows its address.
@@ -240,7 +248,11 @@ func check(args *skel.CmdArgs) error {
 	_, err = client.Check(ctx, args.ContainerID)
 	var no *cni.Failure
 	if errors.As(err, &no) && no.Reason == cni.NotAttached { // its file was lost, or ADD has let it start without the node
-		if _, anew := client.Attach(ctx, request); !errors.As(anew, &no) || no.Reason != cni.Invalid {
+		decision, anew := client.Attach(ctx, request)
+		if anew == nil {
+			return c.giveLocalPorts(request, decision.LocalPorts())
+		}
+		if !errors.As(anew, &no) || slices.Contains([]cni.Reason{cni.WaitingFor, cni.NotWritten, cni.Late}, no.Reason) {
 			err = anew
 		}
 	}

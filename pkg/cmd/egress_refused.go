@@ -27,7 +27,8 @@ The reasons, of whole claims first:
   InvalidProtocol         a port of the Service is neither TCP, UDP nor SCTP
   NoClusterCIDR           no cluster CIDR of the IP family is known
   NoProxier               no proxier of the IP family runs on this node
-  BoundByOlderService     an older Service gives the pod another egress IP, or is of another namespace
+  BoundByOlderService     an older Service gives the pod another egress IP, or one of another
+                          namespace binds it
   EndpointOutsideCluster  the endpoint is a node's address, or in no cluster CIDR
   PodOfOtherNamespace     the endpoint is a pod of another namespace
   AddressOfOtherPod       the endpoint names a pod that does not have the address (any more)

@@ -115,7 +115,9 @@ func TestConfigWatch_NamedFileComesLater(t *testing.T) {
 	defer w.close()
 	c.write("etc/config", "names a certificate")
 	asked := 0
-	if !w.wait(t.Context(), func(context.Context) error {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if !w.wait(ctx, func(context.Context) error {
 		if asked++; asked < 3 {
 			return errors.New("no such certificate")
 		}

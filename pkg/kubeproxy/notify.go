@@ -18,8 +18,8 @@ import (
 )
 
 // notifyPeriod is how often the state for systemd is checked until it is ready, readyPeriod how often after that. Where nobody listens,
-// watchPeriod is how often it is checked, and a node ends whose rules have been due for longer than patience by mostLate: as with the unit's
-// watchdog, whatever runs it starts it anew.
+// it is checked every watchPeriod, and a node ends when its rules have been due for patience plus mostLate: as with the unit's watchdog,
+// whatever runs it starts it anew.
 const (
 	notifyPeriod, readyPeriod = 250 * time.Millisecond, time.Second
 	watchPeriod, mostLate     = 10 * time.Second, 2 * time.Minute
@@ -88,7 +88,10 @@ func (n *notifier) watch(ctx context.Context, period time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
-			_, overdue := n.proxier(now, lastQueued(), n.synced())
+			synced, overdue := n.proxier(now, lastQueued(), n.synced())
+			if n.ready = n.ready || synced; !n.ready {
+				overdue = 0 // it waits for its first objects, which no restart would bring
+			}
 			for _, summary := range n.extensions {
 				overdue = max(overdue, since(now, summary().DueSince))
 			}

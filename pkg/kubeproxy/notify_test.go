@@ -108,7 +108,7 @@ func TestNotifier_EndsANodeThatNobodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newClock()
-		c.synced = func() map[string]float64 { return nil }
+		c.synced = func() map[string]float64 { return nil } // it waits for its objects all the time
 		var due atomic.Pointer[time.Time]
 		due.Store(&time.Time{})
 		c.extensions = []func() extension.Summary{func() extension.Summary { return extension.Summary{DueSince: *due.Load()} }}

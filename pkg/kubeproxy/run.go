@@ -1,6 +1,7 @@
 package kubeproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,28 +62,33 @@ func (p *Proxy) Run(ctx context.Context) error {
 
 	n := &notifier{mode: string(p.options.Config().Mode), syncPeriod: p.options.Config().SyncPeriod.Duration, invalid: p.invalid}
 	defer n.stopping()
-	failed := make(chan error, 2) // of serve, and of what it begins
-	idle := make(chan struct{})   // closed when no work is left to wait for
-	go func() { failed <- p.serve(ctx, n, idle, failed) }()
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	failed := make(chan error, 1)
+	idle := make(chan struct{}) // closed when no work is left to wait for
+	go func() { failed <- p.serve(running, n, idle, stop) }()
 	select {
 	case err := <-failed:
 		if ctx.Err() != nil {
 			return nil // it failed because it was stopped
 		}
-		return err
-	case <-ctx.Done():
+		return cmp.Or(context.Cause(running), err)
+	case <-running.Done():
 	}
 	select {
 	case <-idle:
 	case <-failed: //nolint:errcheck // it failed because it was stopped
 	case <-time.After(stopTime):
 	}
-	return nil
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(running)
 }
 
 // serve builds the server and runs it. Without an error it never returns, not even when ctx ends:
-// kube-proxy runs until the process ends. It tells failed why the process must end before that.
-func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}, failed chan<- error) error {
+// kube-proxy runs until the process ends. It calls stop, which ends ctx, if the process must end before that.
+func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}, stop context.CancelCauseFunc) error {
 	if _, err := iptables.AwaitLock(ctx); err != nil {
 		return err
 	}
@@ -113,8 +119,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}, fa
 	told.Go(func() { p.tell(ctx, extensions, listenAgain) })
 	go func() {
 		if err := n.run(ctx); err != nil { // until ctx ends
-			failed <- err
-			return
+			stop(err)
 		}
 		host.Wait()
 		extensions.wait()

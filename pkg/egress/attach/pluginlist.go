@@ -70,7 +70,7 @@ func (l *pluginList) look(now time.Time) (changed string, missing error) {
 			return "", fmt.Errorf("%s: %w", list.Path, errFirst)
 		}
 		if asks := socketOf(entry); asks != l.socket {
-			return "", fmt.Errorf("%s has it with the socket %q, but this node listens at %q, so no node answers the plugin: correct \"socket\" in its entry, or egress-snat-cni-socket", list.Path, asks, l.socket)
+			return "", fmt.Errorf("%s has it with the socket %q, but this node listens at %q, so the plugin asks no node, or looks for its files in another folder: correct \"socket\" in its entry, or egress-snat-cni-socket", list.Path, asks, l.socket)
 		}
 		return "", nil
 	}
@@ -90,7 +90,9 @@ func socketOf(entry json.RawMessage) string {
 	var c struct {
 		Socket string `json:"socket"`
 	}
-	_ = json.Unmarshal(entry, &c) // what is no text is no socket of this node's
+	if err := json.Unmarshal(entry, &c); err != nil {
+		return "" // what is no text is no socket of this node's
+	}
 	return cmp.Or(c.Socket, attachments.DefaultSocket)
 }
 

@@ -94,7 +94,7 @@ func TestPluginList_Tells(t *testing.T) {
 	l.sees("", "origin-node-cni")
 	l.writes(bridge)
 	l.sees("egress-snat-cni-install", "")
-	for socket, complaint := range map[string]string{attachments.DefaultSocket: "", "/var" + attachments.DefaultSocket: "no node answers the plugin"} {
+	for socket, complaint := range map[string]string{attachments.DefaultSocket: "", "/var" + attachments.DefaultSocket: "the plugin asks no node"} {
 		l.writes(strings.Replace(withPlugin, `"waitSeconds": 20`, fmt.Sprintf("%q: %q", "socket", socket), 1))
 		l.sees(complaint, socket)
 	}

@@ -128,7 +128,6 @@
 //	            ip daddr . meta l4proto @bound                              jump late
 //	        ct state new,invalid tcp flags != syn / syn,rst,ack
 //	            ip daddr @held                                              jump nostate
-//	        ct state new meta l4proto udp ip daddr @held                    jump nostate
 //	        ct state related ct status ! snat
 //	            ip daddr != @exclusions
 //	            meta priority set ip saddr . ct protocol map @ways          goto way
@@ -163,6 +162,10 @@
 //	        socket transparent 0, or 1                                      return
 //	                                                                        counter nostate drop
 //	    }
+//	    chain input {
+//	        type filter hook input priority 101;
+//	        ct state new meta l4proto udp ip daddr @held                    jump nostate
+//	    }
 //	    chain postrouting {
 //	        type nat hook postrouting priority -199;
 //	        any mark                                                        goto onward
@@ -185,6 +188,10 @@
 //	        ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   counter unsnatted drop
 //	        meta l4proto icmp ct state related, the same with ct protocol   counter unsnatted drop
+//	    }
+//	    chain unsnatted {                                                   of pods that are bound for all protocols
+//	        ip saddr . meta l4proto . ip daddr @own                         accept
+//	                                                                        counter unsnatted drop
 //	    }
 //	    chain marked {
 //	        arrived, ct status confirmed, snat, ip saddr @egress-ips        mark := 0, accept
@@ -424,6 +431,8 @@
 //     1.0.6 cannot list the library's expression that would load that. So the first packet of a bound pod that gets no egress IP here is
 //     marked, and guard drops it, whatever address others give it. Once the first packet of a flow has passed, the kernel confirms the
 //     flow, and its source never changes.
+//   - input runs after the proxier's filters (0), which reject what is for a Service without endpoints, and before conntrack confirms a
+//     flow: the far side's datagram must not make one that has the pod's port.
 //   - guard runs after all source NAT, whose hook is at 100. A packet without a flow (INVALID) matches no rule that asks for its flow. So
 //     the rules that let packets pass ask for it.
 //

@@ -986,6 +986,11 @@ func TestPackets_ForTheNodeItself(t *testing.T) {
 		n.write(d)
 		c.serve(n.host, "tcp")
 		c.sees("from outside to the node", c.lab.Outside(), "tcp", c.egressIP, c.outside())
+		const noEndpoints = 9999 // a Service's port, as the proxier has it
+		n.nftInput(fmt.Sprintf("table inet services { chain c { type filter hook input priority 0; udp dport %d reject; }; }\n", noEndpoints))
+		if _, err := c.lab.Outside().Ask(t.Context(), c.network("udp"), netip.AddrPortFrom(c.egressIP, noEndpoints), 0); err == nil || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("a datagram to a Service without endpoints: %v, want it refused", err)
+		}
 		resets := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" tcp flags & rst == rst")
 		ack := make([]byte, 20)
 		binary.BigEndian.PutUint16(ack[0:], 34567)

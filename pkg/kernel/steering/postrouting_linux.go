@@ -73,14 +73,20 @@ func (l layout) guard(pods bool) []nft.Rule {
 		l.rule("marked by this table", l.isMarked()+"jump "+markedChain),
 		l.rule("an answer", "ct direction reply accept"),
 	}
-	for _, k := range selectors(pods) {
-		if k.other != "" {
-			rules = append(rules, l.rule("to an egress IP of the pod's own", k.fromBound()+" "+ofOneProtocol.own+" "+ofOneProtocol.ownSet+" accept"))
-		}
-		rules = append(rules, l.rule("a bound pod's packet that was not SNATed", k.fromBound()+" "+k.own+" != "+k.ownSet+outside))
+	rules = append(rules, l.rule("a bound pod's packet that was not SNATed", ofOneProtocol.leaving()+outside))
+	if k := ofAllProtocols; pods {
+		rules = append(rules, l.rule("a bound pod's packet that was not SNATed", k.fromBound()+" "+k.own+" != "+k.ownSet+" "+toOutside+" jump "+unsnattedChain))
 	}
 	about := strings.NewReplacer("meta l4proto", "ct protocol").Replace(ofOneProtocol.leaving())
 	return append(rules, l.rule("a bound pod's ICMP error that was not SNATed", "meta l4proto ICMP ct state related "+about+outside))
+}
+
+// unsnatted drops what a pod that is bound for all protocols has sent, unless it is for an egress IP that the pod has for one.
+func (l layout) unsnatted() []nft.Rule {
+	return []nft.Rule{
+		l.rule("to an egress IP of the pod's own", ofOneProtocol.own+" "+ofOneProtocol.ownSet+" accept"),
+		l.rule("not SNATed", drop(unsnattedCounter)),
+	}
 }
 
 // marked lets pass what leaves as it should: arrivals of flows whose first packet has passed, from an egress IP, and

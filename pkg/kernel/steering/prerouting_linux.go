@@ -62,9 +62,7 @@ func (l layout) begins(pods, steers bool) []nft.Rule {
 			l.rule("an answer to a forgotten flow", "ct state new ct status & dnat == 0 "+notSYN+" "+k.toBound()+" "+fromOutside+drop(flippedCounter)),
 			l.rule("perhaps an answer to a forgotten flow", "ct state new ct status & dnat == 0 meta l4proto != tcp "+k.toBound()+" jump "+lateChain))
 	}
-	rules = append(rules,
-		l.rule("of a connection that another node knew", "ct state invalid,new "+notSYN+" IP daddr @"+heldSet+" jump "+nostateChain),
-		l.rule("perhaps of a flow that another node knew", "ct state new meta l4proto udp IP daddr @"+heldSet+" jump "+nostateChain))
+	rules = append(rules, l.rule("of a connection that another node knew", "ct state invalid,new "+notSYN+" IP daddr @"+heldSet+" jump "+nostateChain))
 	if !steers {
 		return append(l.bindingsBegin(pods), rules...)
 	}
@@ -129,7 +127,7 @@ func (l layout) way(n numbers, holders []netip.Addr) (rules []nft.Rule) {
 }
 
 // arrivals marks what another node has sent here, but what a Service at an address of this node leads to where nothing is SNATed: that is the
-// proxier's to masquerade. Without a tunnel, a pod that is not bound here may have sent the answer to
+// proxier's to masquerade, or not, as it does with what another pod sends to such a Service. Without a tunnel, a pod that is not bound here may have sent the answer to
 // a client that this node has let in, or a packet to a Service that leads out of the cluster; and what has a bound pod's
 // address and comes from no node is another host's, which must not leave from the egress IP.
 func (l layout) arrivals(pods bool) []nft.Rule {
@@ -170,6 +168,12 @@ func (l layout) nostate() []nft.Rule {
 		l.rule("for a transparent socket of this node", "socket transparent 1 return"),
 		l.rule("of a connection that another node knew", drop(nostateCounter)),
 	}
+}
+
+// input picks out datagrams that may be of a flow that another node knew. It is behind the proxier, which rejects those to a Service without
+// endpoints, and in front of conntrack, which makes a flow of what is delivered.
+func (l layout) input() []nft.Rule {
+	return []nft.Rule{l.rule("perhaps of a flow that another node knew", "ct state new meta l4proto udp IP daddr @"+heldSet+" jump "+nostateChain)}
 }
 
 // late drops answers to steered flows of protocols that do not say who begins one. In remember are those of pods that were

@@ -36,6 +36,8 @@ const (
 	nostateChain      = "nostate"
 	lateChain         = "late"
 	rememberChain     = "remember"
+	inputChain        = "input"
+	unsnattedChain    = "unsnatted"
 	beforeChain       = "before" // no packet comes there
 )
 
@@ -82,6 +84,7 @@ func specOf(c Config) nft.Spec {
 		filter(preroutingChain, nftables.ChainHookPrerouting, waysPriority),
 		{Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: natPriority},
 		filter(guardChain, nftables.ChainHookPostrouting, guardPriority),
+		filter(inputChain, nftables.ChainHookInput, guardPriority),
 	}
 	if len(c.ports()) > 0 {
 		chains = append(chains, filter(portsInputChain, nftables.ChainHookInput, *nftables.ChainPriorityRaw))
@@ -123,6 +126,10 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		nostateChain:     l.nostate(),
 		lateChain:        l.late(),
 		rememberChain:    l.remember(),
+		inputChain:       l.input(),
+	}
+	if c.pods > 0 {
+		chains[unsnattedChain] = l.unsnatted()
 	}
 	if c.steers() {
 		chains[boundChain], chains[wayChain] = l.bound(c.pods > 0), l.way(n, c.holders())

@@ -66,19 +66,20 @@ func ruleWarnings(c Config) (warnings []string, err error) {
 	return warnings, nil
 }
 
-// validMark is the setting by which the kernel's reverse path filter looks for the way back with a packet's mark.
-const validMark = "net/ipv4/conf/all/src_valid_mark"
+// validMarks are the settings by which the kernel's reverse path filter looks for the way back with a packet's mark: that of all interfaces,
+// and that of new ones.
+var validMarks = []string{"net/ipv4/conf/all/src_valid_mark", "net/ipv4/conf/default/src_valid_mark"}
 
 // wayBackWarnings says what looks for the way back to the sender of a packet, and takes the packet's mark with it: the mark of a steered packet
 // leads to the holder, and not back to the pod.
 func wayBackWarnings(ctx context.Context, family kernel.Family) (warnings []string, err error) {
-	if family == kernel.IPv4 {
-		value, err := readSysctl(validMark)
+	for _, setting := range validMarks {
+		value, err := readSysctl(setting)
 		if err != nil {
 			return nil, err
 		}
-		if value == "1" {
-			warnings = append(warnings, "the sysctl "+strings.ReplaceAll(validMark, "/", ".")+" is 1: where rp_filter is 1, or 2 on an interface without an address, the kernel drops what pods send to egress IPs on other nodes. Set it to 0, or rp_filter to 0 on all pods' interfaces")
+		if value == "1" && family == kernel.IPv4 {
+			warnings = append(warnings, "the sysctl "+strings.ReplaceAll(setting, "/", ".")+" is 1: where rp_filter is 1, or 2 on an interface without an address, the kernel drops what pods send to egress IPs on other nodes. Set it to 0")
 		}
 	}
 	c, err := nft.Open(ctx)
@@ -92,8 +93,9 @@ func wayBackWarnings(ctx context.Context, family kernel.Family) (warnings []stri
 	}
 	families := []nftables.TableFamily{nft.FamilyOf(family).Table, nftables.TableFamilyINet}
 	for _, chain := range chains {
-		if chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookPrerouting || !slices.Contains(families, chain.Table.Family) {
-			continue
+		if chain.Hooknum == nil || *chain.Hooknum != *nftables.ChainHookPrerouting || !slices.Contains(families, chain.Table.Family) ||
+			chain.Priority == nil || *chain.Priority < waysPriority {
+			continue // where it comes before ours, packets have no mark yet
 		}
 		rules, err := c.GetRules(chain.Table, chain)
 		if err == nil && slices.ContainsFunc(rules, func(r *nftables.Rule) bool { return looksBackWithMark(r, family) }) {

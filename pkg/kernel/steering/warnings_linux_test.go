@@ -108,14 +108,19 @@ func TestWarnings_OfTheWayBack(t *testing.T) {
 			})
 		}
 		expect("nobody", "")
-		set := func(value string) {
-			n.do(func() error { return os.WriteFile("/proc/sys/"+validMark, []byte(value), 0o600) })
+		for _, setting := range validMarks {
+			set := func(value string) {
+				n.do(func() error { return os.WriteFile("/proc/sys/"+setting, []byte(value), 0o600) })
+			}
+			if set("1"); n.config.Family == kernel.IPv4 {
+				expect("the kernel", strings.ReplaceAll(setting, "/", ".")+" is 1")
+			}
+			set("0")
 		}
-		if set("1"); n.config.Family == kernel.IPv4 {
-			expect("the kernel", "src_valid_mark is 1")
-		}
-		set("0")
 		n.run("nft add table inet firewalld")
+		n.run("nft add chain inet firewalld before { type filter hook prerouting priority -140 ; }")
+		n.run("nft add rule inet firewalld before fib saddr . mark . iif oif missing drop")
+		expect("a check that comes before the mark", "")
 		n.run("nft add chain inet firewalld filter_PREROUTING { type filter hook prerouting priority 10 ; }")
 		check := "nft add rule inet firewalld filter_PREROUTING meta nfproto %s fib saddr . %s iif oif missing drop"
 		own, other := "ipv4", "ipv6"
