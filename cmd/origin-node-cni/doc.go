@@ -29,10 +29,10 @@
 //	                                             never fails
 //	CHECK, and no process answers in time, or    success, but code 11 with refuse
 //	it waits for objects
-//	CHECK, and the process does not know the     as ADD, but once
+//	CHECK, and the process does not know the     it is attached as by ADD, once
 //	container
-//	CHECK, and the process says that the         success with start, or with claimed if no Service of the
-//	container has ended, or cannot write         namespace has a claim; otherwise code 3, or 11
+//	CHECK, and that fails, or the process        success with start, or with claimed if no Service of the
+//	cannot write                                 namespace has a claim; otherwise code 3, or 11
 //	STATUS                                       code 50 with refuse only
 //
 // ADD does not wait for another node that has the egress IP. That one learns of the pod from an EndpointSlice, and there is

@@ -271,23 +271,24 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 		answer  error
 		claims  []string
 		code    uint
-		ended   bool // or the node does not attach it anew for another reason
+		anew    cni.Reason // why the node does not attach it anew
 	}{
-		"no process, no claims":             {"", nil, []string{"bank"}, 0, false},
-		"no process":                        {"", nil, []string{"shop"}, 0, false},
-		"no process, refuse":                {refuse, nil, []string{"bank"}, types.ErrTryAgainLater, false},
-		"waits for objects":                 {"", no(cni.WaitingFor), []string{"shop"}, 0, false},
-		"waits for objects, refuse":         {refuse, no(cni.WaitingFor), []string{"shop"}, types.ErrTryAgainLater, false},
-		"late":                              {"", no(cni.Late), []string{"shop"}, 0, false},
-		"cannot write":                      {"", no(cni.NotWritten), []string{"shop"}, types.ErrTryAgainLater, false},
-		"cannot write, no claims":           {"", no(cni.NotWritten), []string{"bank"}, 0, false},
-		"cannot write, nor the claims":      {"", no(cni.NotWritten), nil, types.ErrTryAgainLater, false},
-		"not known":                         {"", no(cni.NotAttached), []string{"shop"}, types.ErrUnknownContainer, true},
-		"not known, start":                  {start, no(cni.NotAttached), []string{"shop"}, 0, true},
-		"not known, no claims":              {"", no(cni.NotAttached), []string{"bank"}, 0, true},
-		"not known, no process has written": {"", no(cni.NotAttached), nil, 0, true},
-		"not known, and attached anew":      {"", no(cni.NotAttached), []string{"shop"}, 0, false},
-		"something is wrong":                {start, no(cni.Invalid), []string{"bank"}, types.ErrTryAgainLater, false},
+		"no process, no claims":             {"", nil, []string{"bank"}, 0, ""},
+		"no process":                        {"", nil, []string{"shop"}, 0, ""},
+		"no process, refuse":                {refuse, nil, []string{"bank"}, types.ErrTryAgainLater, ""},
+		"waits for objects":                 {"", no(cni.WaitingFor), []string{"shop"}, 0, ""},
+		"waits for objects, refuse":         {refuse, no(cni.WaitingFor), []string{"shop"}, types.ErrTryAgainLater, ""},
+		"late":                              {"", no(cni.Late), []string{"shop"}, 0, ""},
+		"cannot write":                      {"", no(cni.NotWritten), []string{"shop"}, types.ErrTryAgainLater, ""},
+		"cannot write, no claims":           {"", no(cni.NotWritten), []string{"bank"}, 0, ""},
+		"cannot write, nor the claims":      {"", no(cni.NotWritten), nil, types.ErrTryAgainLater, ""},
+		"not known":                         {"", no(cni.NotAttached), []string{"shop"}, types.ErrUnknownContainer, cni.PodUnknown},
+		"not known, start":                  {start, no(cni.NotAttached), []string{"shop"}, 0, cni.PodUnknown},
+		"not known, no claims":              {"", no(cni.NotAttached), []string{"bank"}, 0, cni.PodUnknown},
+		"not known, no process has written": {"", no(cni.NotAttached), nil, 0, cni.PodUnknown},
+		"not known, for it has ended":       {"", no(cni.NotAttached), []string{"shop"}, types.ErrUnknownContainer, cni.Invalid},
+		"not known, and attached anew":      {"", no(cni.NotAttached), []string{"shop"}, 0, ""},
+		"something is wrong":                {start, no(cni.Invalid), []string{"bank"}, types.ErrTryAgainLater, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -303,8 +304,8 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 				r.must(os.Remove(r.socket()))
 			}
 			n.mu.Lock()
-			if n.err = test.answer; test.ended {
-				n.attach = func(int) (cni.Decision, error) { return cni.Decision{}, no(cni.PodUnknown) }
+			if n.err = test.answer; test.anew != "" {
+				n.attach = func(int) (cni.Decision, error) { return cni.Decision{}, no(test.anew) }
 			}
 			n.mu.Unlock()
 			if code := codeOf(t, r.cni.CheckNetworkList(t.Context(), r.list, r.pod)); code != test.code {

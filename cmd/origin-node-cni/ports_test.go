@@ -76,6 +76,24 @@ func TestAdd_SetsLocalPorts(t *testing.T) {
 	}
 }
 
+// TestCheck_SetsLocalPorts of a pod that the node does not know, and attaches anew.
+func TestCheck_SetsLocalPorts(t *testing.T) {
+	path, read := newNamespace(t)
+	r := newRuntime(t, "1.0.0", "")
+	r.pod.NetNS = path
+	n := withPorts(nil)
+	r.answeredBy(n)
+	if code := r.add(); code != 0 {
+		t.Fatalf("code %d", code)
+	}
+	n.mu.Lock()
+	n.attach, n.err = withPorts(&cni.Ports{First: 2048, Last: 2559}).attach, &cni.Failure{Reason: cni.NotAttached}
+	n.mu.Unlock()
+	if err := r.cni.CheckNetworkList(t.Context(), r.list, r.pod); err != nil || read() != "2048-2559" {
+		t.Errorf("err %v, ports %s; want 2048-2559", err, read())
+	}
+}
+
 // TestAdd_PassesLocalPorts: the node can give the pod more ports as long as its network namespace is there, which an open file does not
 // keep. Of a pod that shares nothing is passed.
 func TestAdd_PassesLocalPorts(t *testing.T) {

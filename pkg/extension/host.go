@@ -117,6 +117,9 @@ func (h *Host) LastSyncs() map[v1.IPFamily]time.Time {
 	return last
 }
 
+// Knows tells whether the proxier knows all Services and EndpointSlices.
+func (h *Host) Knows() bool { return h.told.Load() == 2 }
+
 // SyncLoop runs the proxier's loop, which does not return, and the extensions beside it.
 func (h *Host) SyncLoop() {
 	for _, e := range h.extensions {

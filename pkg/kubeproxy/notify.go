@@ -31,9 +31,10 @@ const (
 type notifier struct {
 	mode       string
 	syncPeriod time.Duration
-	// synced returns when the proxier of each IP family last completed a sync, in seconds of Unix
-	// time.
-	synced func() map[string]float64
+	// queued returns when the proxier of each IP family was last asked for a sync, and synced when it last completed one, in seconds of Unix
+	// time. Knows tells whether it knows all Services and EndpointSlices: before that it writes nothing.
+	queued, synced func() map[string]float64
+	knows          func() bool
 	// extensions return the summaries of those that are switched on.
 	extensions []func() extension.Summary
 	// invalid tells whether the configuration has become invalid, so that the node continues with the old one.
@@ -71,7 +72,7 @@ func (n *notifier) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
-			n.tell(logger, n.look(now, watchdog, lastQueued(), n.synced()))
+			n.tell(logger, n.look(now, watchdog, n.queued(), n.synced()))
 			if n.ready {
 				ticker.Reset(settledPeriod(watchdog))
 			}
@@ -88,9 +89,9 @@ func (n *notifier) watch(ctx context.Context, period time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
-			synced, overdue := n.proxier(now, lastQueued(), n.synced())
-			if n.ready = n.ready || synced; !n.ready {
-				overdue = 0 // it waits for its first objects, which no restart would bring
+			_, overdue := n.proxier(now, n.queued(), n.synced())
+			if !n.knows() {
+				overdue = 0 // it waits for objects, which no restart would bring
 			}
 			for _, summary := range n.extensions {
 				overdue = max(overdue, since(now, summary().DueSince))

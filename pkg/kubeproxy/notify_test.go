@@ -108,19 +108,28 @@ func TestNotifier_EndsANodeThatNobodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newClock()
-		c.synced = func() map[string]float64 { return nil } // it waits for its objects all the time
+		var knows atomic.Bool
+		began := time.Now()
+		c.queued = func() map[string]float64 { return map[string]float64{"IPv4": float64(began.Unix())} }
+		c.synced = func() map[string]float64 { return nil }
+		c.knows = knows.Load
 		var due atomic.Pointer[time.Time]
 		due.Store(&time.Time{})
 		c.extensions = []func() extension.Summary{func() extension.Summary { return extension.Summary{DueSince: *due.Load()} }}
 		ended := make(chan error)
 		go func() { ended <- c.watch(ctx, watchPeriod) }()
 		time.Sleep(time.Hour)
-		began := time.Now()
-		due.Store(&began)
-		if err := <-ended; err == nil || !strings.Contains(err.Error(), "due for 2m") || time.Since(began) < mostLate || time.Since(began) > 2*mostLate {
-			t.Errorf("ended with %v after %s", err, time.Since(began))
+		late := time.Now()
+		due.Store(&late)
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "due for 2m") || time.Since(late) < mostLate || time.Since(late) > 2*mostLate {
+			t.Errorf("ended with %v after %s", err, time.Since(late))
 		}
 		due.Store(&time.Time{})
+		knows.Store(true)
+		if err := c.watch(ctx, watchPeriod); err == nil {
+			t.Error("the proxier knows all objects, and has never written a rule")
+		}
+		c.queued = c.synced
 		go func() { ended <- c.watch(ctx, watchPeriod) }()
 		time.Sleep(time.Hour)
 		cancel()

@@ -235,11 +235,14 @@ func (b *Book) miss(l *ledger, now time.Time) {
 	}
 }
 
+// mostLedgers is how many egress IPs there may be before those are forgotten, too, whose Lease was deleted although nodes have blocks of them.
+const mostLedgers = 10000
+
 // prune forgets the nodes that no claim names any more, and egress IPs whose Lease was deleted some time ago, and of which no node that exists
 // has anything: what the others have is written again. Anybody who may write Leases can have thousands of either.
 func (b *Book) prune(now time.Time) {
 	maps.DeleteFunc(b.ledgers, func(_ netip.Addr, l *ledger) bool {
-		exists := func(claim Claim) bool { return b.nodes[claim.Node] }
+		exists := func(claim Claim) bool { return b.nodes[claim.Node] && len(b.ledgers) < mostLedgers }
 		return b.nodesKnown && !l.deleted.IsZero() && now.Sub(l.deleted) >= Quiet && len(l.own)+len(l.users) == 0 && !l.writing &&
 			!slices.ContainsFunc(slices.Collect(maps.Values(l.claims)), exists)
 	})

@@ -287,7 +287,7 @@ func (al *Allocator) logClashes(family v1.IPFamily, clashes []portblocks.Clash) 
 		text := fmt.Sprintf("the pods %s on %s and %s on %s are reported to have the same ports of %s (%s, %s). The first pod keeps its ports, the second one shares ports. The Lease %s names the node that has claimed the ports; restart the other node's process, and report this",
 			c.Counts.Pod, c.Counts.Node, c.Other.Pod, c.Other.Node, c.Counts.EgressIP, c.Counts.Ports, c.Other.Ports, portblocks.LeaseName(c.Counts.EgressIP))
 		if !before[text] && !al.lines.TryAccept() {
-			continue // a node may say anything, and again something else; what lasts is told later
+			continue // a node may say anything, and again something else; what lasts is told with the next change
 		}
 		if now[text] = true; !before[text] {
 			al.sayLater(func() {

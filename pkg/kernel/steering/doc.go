@@ -166,6 +166,11 @@
 //	        type filter hook input priority 101;
 //	        ct state new meta l4proto udp ip daddr @held                    jump nostate
 //	    }
+//	    chain forward {                                                     an egress IP may be on no interface
+//	        type filter hook forward priority 101;
+//	        ct state new meta l4proto udp ip daddr @held
+//	            ip saddr != @exclusions                                     counter nostate drop
+//	    }
 //	    chain postrouting {
 //	        type nat hook postrouting priority -199;
 //	        any mark                                                        goto onward
@@ -187,6 +192,7 @@
 //	        ct direction reply                                              accept
 //	        ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   counter unsnatted drop
+//	        ip saddr @bound-pods ip saddr . ip daddr != @own-pods ip daddr != @exclusions   jump unsnatted
 //	        meta l4proto icmp ct state related, the same with ct protocol   counter unsnatted drop
 //	    }
 //	    chain unsnatted {                                                   of pods that are bound for all protocols
@@ -431,8 +437,8 @@
 //     1.0.6 cannot list the library's expression that would load that. So the first packet of a bound pod that gets no egress IP here is
 //     marked, and guard drops it, whatever address others give it. Once the first packet of a flow has passed, the kernel confirms the
 //     flow, and its source never changes.
-//   - input runs after the proxier's filters (0), which reject what is for a Service without endpoints, and before conntrack confirms a
-//     flow: the far side's datagram must not make one that has the pod's port.
+//   - input and forward run after the proxier's filters (0), which reject what is for a Service without endpoints, and before conntrack
+//     confirms a flow: the far side's datagram must not make one that has the pod's port.
 //   - guard runs after all source NAT, whose hook is at 100. A packet without a flow (INVALID) matches no rule that asks for its flow. So
 //     the rules that let packets pass ask for it.
 //

@@ -920,9 +920,19 @@ func TestPackets_ConnectionThatAnotherNodeKnew(t *testing.T) {
 // TestPackets_FlowThatAnotherNodeKnew: a UDP flow of a held egress IP lives on though this node does not know it, also if the far side is
 // the first to send. The pod's port stays.
 func TestPackets_FlowThatAnotherNodeKnew(t *testing.T) {
+	for _, on := range []string{"on an interface", "on none"} { // as MetalLB has it
+		t.Run(on, func(t *testing.T) { flowThatAnotherNodeKnew(t, on == "on an interface") })
+	}
+}
+
+func flowThatAnotherNodeKnew(t *testing.T, assigned bool) {
 	onCluster(t, func(c *cluster) {
-		c.holdsOn(0, c.egressIP)
 		n := c.nodes[0]
+		if assigned {
+			c.holdsOn(0, c.egressIP)
+		} else if err := c.lab.RouteVia(netip.PrefixFrom(c.egressIP, c.egressIP.BitLen()), n.host); err != nil {
+			c.Fatal(err)
+		}
 		d := c.desired(c.bind(1, kernel.UDP, c.egressIP))
 		d.Steering.Held = map[netip.Addr]bool{c.egressIP: true}
 		n.write(d)

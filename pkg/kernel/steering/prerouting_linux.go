@@ -173,8 +173,15 @@ func (l layout) nostate() []nft.Rule {
 // input picks out datagrams that may be of a flow that another node knew. It is behind the proxier, which rejects those to a Service without
 // endpoints, and in front of conntrack, which makes a flow of what is delivered.
 func (l layout) input() []nft.Rule {
-	return []nft.Rule{l.rule("perhaps of a flow that another node knew", "ct state new meta l4proto udp IP daddr @"+heldSet+" jump "+nostateChain)}
+	return []nft.Rule{l.rule("perhaps of a flow that another node knew", strayDatagram+" jump "+nostateChain)}
 }
+
+// forward is input for an egress IP that is on no interface, as MetalLB has it: this node would send the datagram away again.
+func (l layout) forward() []nft.Rule {
+	return []nft.Rule{l.rule("perhaps of a flow that another node knew", strayDatagram+" "+fromOutside+drop(nostateCounter))}
+}
+
+const strayDatagram = "ct state new meta l4proto udp IP daddr @" + heldSet
 
 // late drops answers to steered flows of protocols that do not say who begins one. In remember are those of pods that were
 // steered; what else comes from outside begins a flow.

@@ -37,6 +37,7 @@ const (
 	lateChain         = "late"
 	rememberChain     = "remember"
 	inputChain        = "input"
+	forwardChain      = "forward"
 	unsnattedChain    = "unsnatted"
 	beforeChain       = "before" // no packet comes there
 )
@@ -85,6 +86,7 @@ func specOf(c Config) nft.Spec {
 		{Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: natPriority},
 		filter(guardChain, nftables.ChainHookPostrouting, guardPriority),
 		filter(inputChain, nftables.ChainHookInput, guardPriority),
+		filter(forwardChain, nftables.ChainHookForward, guardPriority),
 	}
 	if len(c.ports()) > 0 {
 		chains = append(chains, filter(portsInputChain, nftables.ChainHookInput, *nftables.ChainPriorityRaw))
@@ -127,6 +129,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		lateChain:        l.late(),
 		rememberChain:    l.remember(),
 		inputChain:       l.input(),
+		forwardChain:     l.forward(),
 	}
 	if c.pods > 0 {
 		chains[unsnattedChain] = l.unsnatted()
