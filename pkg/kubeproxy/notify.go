@@ -58,7 +58,7 @@ type debt struct {
 // is to be started anew.
 func (n *notifier) run(ctx context.Context) error {
 	if os.Getenv("NOTIFY_SOCKET") == "" { // nobody listens
-		return n.watch(ctx, watchPeriod)
+		return n.watch(ctx)
 	}
 	logger := klog.FromContext(ctx)
 	watchdog, err := daemon.SdWatchdogEnabled(false)
@@ -81,8 +81,8 @@ func (n *notifier) run(ctx context.Context) error {
 }
 
 // watch is run where nobody listens.
-func (n *notifier) watch(ctx context.Context, period time.Duration) error {
-	ticker := time.NewTicker(period)
+func (n *notifier) watch(ctx context.Context) error {
+	ticker := time.NewTicker(watchPeriod)
 	defer ticker.Stop()
 	for {
 		select {

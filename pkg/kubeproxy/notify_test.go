@@ -117,7 +117,7 @@ func TestNotifier_EndsANodeThatNobodyWatches(t *testing.T) {
 		due.Store(&time.Time{})
 		c.extensions = []func() extension.Summary{func() extension.Summary { return extension.Summary{DueSince: *due.Load()} }}
 		ended := make(chan error)
-		go func() { ended <- c.watch(ctx, watchPeriod) }()
+		go func() { ended <- c.watch(ctx) }()
 		time.Sleep(time.Hour)
 		late := time.Now()
 		due.Store(&late)
@@ -126,11 +126,11 @@ func TestNotifier_EndsANodeThatNobodyWatches(t *testing.T) {
 		}
 		due.Store(&time.Time{})
 		knows.Store(true)
-		if err := c.watch(ctx, watchPeriod); err == nil {
+		if err := c.watch(ctx); err == nil {
 			t.Error("the proxier knows all objects, and has never written a rule")
 		}
 		c.queued = c.synced
-		go func() { ended <- c.watch(ctx, watchPeriod) }()
+		go func() { ended <- c.watch(ctx) }()
 		time.Sleep(time.Hour)
 		cancel()
 		if err := <-ended; err != nil {
