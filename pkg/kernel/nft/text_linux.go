@@ -46,7 +46,7 @@ func (s Spec) TextWith(want State, comments map[string]map[Key]string) (string, 
 }
 
 var hookNames = map[nftables.ChainHook]string{
-	*nftables.ChainHookPrerouting: "prerouting", *nftables.ChainHookInput: "input", *nftables.ChainHookOutput: "output",
+	*nftables.ChainHookPrerouting: "prerouting", *nftables.ChainHookInput: "input", *nftables.ChainHookForward: "forward", *nftables.ChainHookOutput: "output",
 	*nftables.ChainHookPostrouting: "postrouting",
 }
 
