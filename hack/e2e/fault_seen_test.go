@@ -17,8 +17,8 @@ import (
 // printsItsTables: on each node, the holder among them.
 func (w *steeredWorld) printsItsTables() {
 	w.Helper()
-	sorted := func(text string) []string { // chains are in the order in which they were made
-		return slices.Sorted(slices.Values(lines(strings.TrimSpace(passing.ReplaceAllString(text, "")))))
+	sorted := func(text string) []string { // chains are in the order in which they were made, and what was removed last may be on record
+		return slices.Sorted(slices.Values(lines(strings.TrimSpace(record.ReplaceAllString(passing.ReplaceAllString(text, ""), "")))))
 	}
 	for _, m := range w.members {
 		out, errs, status := m.Openshift("start", "node", "--config="+m.Config(), "--dry-run")
