@@ -232,7 +232,7 @@ func (c cluster) bindings(node int) []plan.Binding {
 		pod      netip.Addr
 		protocol plan.Protocol
 	}
-	bound := map[target]plan.Binding{}
+	bound, boundBy := map[target]plan.Binding{}, map[netip.Addr]string{}
 	for _, claim := range claims {
 		if refused[claim.Service] {
 			continue
@@ -241,7 +241,11 @@ func (c cluster) bindings(node int) []plan.Binding {
 			if !isHere(e, node) && !c.isSteered(e.Addr, node) || !isPodOf(e, claim.Service.Namespace) {
 				continue
 			}
+			if by, is := boundBy[e.Addr]; is && by != claim.Service.Namespace {
+				continue // a pod is of one namespace
+			}
 			for _, protocol := range claim.Protocols {
+				boundBy[e.Addr] = claim.Service.Namespace
 				if _, taken := bound[target{e.Addr, protocol}]; !taken {
 					bound[target{e.Addr, protocol}] = plan.Binding{Pod: e.Addr, Protocol: protocol, EgressIP: claim.EgressIP, Service: claim.Service}
 				}
