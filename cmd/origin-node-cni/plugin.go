@@ -255,7 +255,7 @@ func check(args *skel.CmdArgs) error {
 		if !errors.As(anew, &no) || slices.Contains([]cni.Reason{cni.WaitingFor, cni.NotWritten, cni.Late}, no.Reason) {
 			err = anew
 		} else {
-			err = fmt.Errorf("%w, and it is not attached anew: %v", err, anew) //nolint:errorlint // the first one decides
+			err = fmt.Errorf("%w, and it is not attached anew: %w", err, anew) // the first one decides
 		}
 	}
 	switch {

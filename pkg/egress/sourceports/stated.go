@@ -37,18 +37,13 @@ type blocksOf struct {
 	blocks     []kernel.Block
 }
 
-// mayDiffer notes that blocks may count otherwise than before, and tells whether they do for what the kernel holds.
+// mayDiffer notes that blocks may count otherwise than before, and tells whether the last answers of AddPorts are not what they would be now.
+// Mostly a node's claims are about egress IPs that are not here.
 func (al *Allocator) mayDiffer() (differs bool) {
 	al.mu.Lock()
 	defer al.mu.Unlock()
 	al.generation++
 	al.wake.Send()
-	return al.differs()
-}
-
-// differs tells whether the last answers of AddPorts are not what they would be now. Mostly a node's claims, and what it says of its pods, are
-// about egress IPs that are not here. The lock must be held.
-func (al *Allocator) differs() bool {
 	for family, known := range al.blocks {
 		if blocks, _ := al.blocksOf(family, known.held); !slices.Equal(blocks, known.blocks) {
 			return true

@@ -127,9 +127,9 @@ func (l layout) way(n numbers, holders []netip.Addr) (rules []nft.Rule) {
 }
 
 // arrivals marks what another node has sent here, but what a Service at an address of this node leads to where nothing is SNATed: that is the
-// proxier's to masquerade, or not, as it does with what another pod sends to such a Service. Without a tunnel, a pod that is not bound here may have sent the answer to
-// a client that this node has let in, or a packet to a Service that leads out of the cluster; and what has a bound pod's
-// address and comes from no node is another host's, which must not leave from the egress IP.
+// proxier's to masquerade, or not, as it does with what another pod sends to such a Service. Without a tunnel, a pod that is not bound here
+// may have sent the answer to a client that this node has let in, or a packet to a Service that leads out of the cluster; and what has a bound
+// pod's address and comes from no node is another host's, which must not leave from the egress IP.
 func (l layout) arrivals(pods bool) []nft.Rule {
 	home := l.rule("from another node than the pod's", l.notFromHome())
 	arrived := l.setMark(numberArrived) + " accept"
