@@ -212,7 +212,7 @@ func (w *deskWorld) knowsWho(viewer string) {
 		}
 	}
 	out, errs, status = w.egress(viewer, "who", asked("2000"))
-	if status != 1 || out != "" || !strings.Contains(errs, "nobody has "+asked("2000")+" now, by the Leases of ") {
+	if status != 1 || out != "" || !strings.Contains(errs, "nobody has "+asked("2000")+" now, according to the Leases of ") {
 		w.Errorf("nobody: status %d: %s\n%s", status, errs, out)
 	}
 }

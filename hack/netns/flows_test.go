@@ -544,7 +544,7 @@ func TestWho_ByTheTrackedFlow(t *testing.T) {
 			}
 			out, errs, status := n.Openshift("egress", "who", "--socket="+n.Socket(), seen.String(), "--protocol=tcp")
 			pod := of(network, n.Pod(1).V4, n.Pod(1).V6).String()
-			if status != 0 || !strings.HasPrefix(out, "shared range: 1 candidate for "+seen.String()) || !strings.Contains(out, pod) || !strings.Contains(out, "tcp "+n.outside(network).String()) {
+			if status != 0 || !strings.HasPrefix(out, "no pod has this port alone: 1 candidate for "+seen.String()) || !strings.Contains(out, pod) || !strings.Contains(out, "tcp "+n.outside(network).String()) {
 				n.Errorf("%s: status %d, %s\n%s", network, status, errs, out)
 			}
 			for _, args := range [][]string{{"--protocol=udp"}, {"--at=2020-01-01T00:00:00Z"}} {

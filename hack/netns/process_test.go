@@ -707,14 +707,14 @@ func TestWatchdog_StopsWithoutWrites(t *testing.T) {
 	n.putWeb([]string{anotherV4.String()})
 	// Due for longer than twice the sync period.
 	n.Eventually(2*process.SyncPeriod+soon, func() error {
-		if socket.count("rules not written for") == 0 {
+		if socket.count("have been due for") == 0 {
 			return errors.New("the status does not say that rules are not written")
 		}
 		return nil
 	})
 	signs := socket.count("WATCHDOG=1")
 	n.Eventually(soon, func() error { // three messages of a second apart
-		if socket.count("rules not written for") < 3 {
+		if socket.count("have been due for") < 3 {
 			return errors.New("the status does not change")
 		}
 		return nil

@@ -22,7 +22,10 @@ whether the rules in the kernel are those of the plan.
 
 The commands ask the running node on a local socket, which only root may use. --socket has
 to be the same as proxyArguments.egress-snat-socket in the node's configuration; --config
-reads it from there.`
+reads it from there.
+
+'kubectl egress' (this program under the name kubectl-egress) shows the whole cluster, and has
+the command migrate.`
 
 // egressOptions are the flags that several egress commands share.
 type egressOptions struct {

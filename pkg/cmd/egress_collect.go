@@ -26,8 +26,8 @@ import (
 
 const egressCollectLong = `Writes one tar.gz for a bug report, with mode 0600: what the other egress commands show, the plan, rules,
 routes and links of the kernel, the nodes' Leases, metrics and counters of the conntrack table, the configuration, the
-log of the last hour, and versions. It asks each program for at most 20 seconds. It changes nothing, but what it
-finds wrong with the rules the node repairs, once they have been read.
+log of the last hour, and versions. It asks each program for at most 20 seconds. It changes nothing itself. Once the
+rules have been read, the node repairs what is wrong with them.
 
 Secrets are removed: keys, tokens, passwords, the users of a kubeconfig, the lines of egress-snat-key-file,
 and the values of environment variables that are not known to be harmless. The archive does contain names and

@@ -79,7 +79,7 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 	}
 	label := "Rules:"
 	if d.Outcome == plan.EndpointDecides || d.isHere() && d.held != nil && d.held.Way != wayHere {
-		label = "Otherwise:" // if neither the proxier nor steering sends the packet elsewhere
+		label = "Not sent on:" // if neither the proxier nor steering sends the packet elsewhere
 	}
 	if d.Binding != nil && d.Here != nil && !*d.Here {
 		line(label, "none on this node; the node that the pod runs on has them")
@@ -120,7 +120,7 @@ func describeChoice(line func(label, text string), d decision) {
 		line(label, text)
 		label = ""
 	}
-	line("", "A node chooses for a new pod what its zone has, else what any node has; of these by the pod's UID.")
+	line("", "For a new pod, its node chooses an egress IP that is in the pod's zone, else one that any node has; of several, the pod's UID decides.")
 }
 
 // standingOfAlternative says what counts for an egress IP when a node chooses.

@@ -23,7 +23,7 @@ const egressPoolLong = `Lists the nodes that egress IPs are put on (proxyArgumen
 egress-snat-assign-nodes), as this node sees them. Run it on one of these nodes.
 
 STATE is live; draining (it gives its addresses to others); dead (it gives no sign of life; its kernel may
-still serve its addresses); leaving (its label is gone, and it has addresses); or unknown (nothing was ever
+still serve its addresses); leaving (it is not in the pool any more, and gives its addresses to others); or unknown (nothing was ever
 heard of it). ADDRESSES is the number of addresses that it has. NETWORKS are its subnets: it can hold
 addresses in them. Subnets that are down are in parentheses.
 
@@ -54,11 +54,12 @@ func newEgressPoolCommand(o *egressOptions) *cobra.Command {
 func newEgressDrainCommand(o *egressOptions) *cobra.Command {
 	var timeout time.Duration
 	var untilRestart bool
-	c := plain("drain", "Give this node's egress IPs to other nodes", `Moves each egress IP that the pool has put on this node to another node of the pool. No connection is lost.
+	c := plain("drain", "Give this node's egress IPs to other nodes", `Moves each egress IP that the pool has put on this node to another node of the pool. Connections go on, but for those
+whose source port outside is not the pod's own, and all TCP connections where the kernel's nf_conntrack_tcp_loose is 0: these are reset.
 This node then takes no egress IPs until 'openshift egress undrain' or a reboot.
 
 The command ends when the node has no egress IP of the pool left. If it still has some after --timeout,
-because no other node can hold them, the exit status is 1. These stay here until another node can hold them.`, "", func(c *cobra.Command) error { return o.drain(c, !untilRestart, timeout) })
+the exit status is 1. These stay here until another node takes them.`, "", func(c *cobra.Command) error { return o.drain(c, !untilRestart, timeout) })
 	c.Flags().DurationVar(&timeout, "timeout", 30*time.Second, "How long to wait.")
 	c.Flags().BoolVar(&untilRestart, "until-restart", false, "The drain ends when the node's process starts again. The unit's ExecStop uses it.")
 	return c
@@ -92,7 +93,7 @@ func (o *egressOptions) drain(c *cobra.Command, remember bool, timeout time.Dura
 			if c.Context().Err() != nil {
 				return fmt.Errorf("interrupted: this node still has %s, and goes on giving them away; 'openshift egress undrain' ends that", kernel.Join(own.Held, ", "))
 			}
-			return fmt.Errorf("after %s this node still has %s, since no other node of the pool can hold them; 'openshift egress pool' shows the others", timeout, kernel.Join(own.Held, ", "))
+			return fmt.Errorf("after %s this node still has %s, because no other node of the pool has taken them; 'openshift egress pool' shows whether there is a majority, and which nodes have a subnet for them", timeout, kernel.Join(own.Held, ", "))
 		}
 		next, err := o.client().Pool(ctx)
 		if err == nil {
@@ -191,7 +192,7 @@ func printPoolFromAPI(w io.Writer, pool status.Pool) error {
 func because(u status.UnheldAddress) string {
 	switch {
 	case u.UsedBy != "" && u.Lost != "":
-		return fmt.Sprintf(": the process on %s is dead, and the node still serves it", u.Lost)
+		return fmt.Sprintf(": the process on %s is dead, and a host answers for it, probably that node: %s", u.Lost, u.UsedBy)
 	case u.UsedBy != "":
 		return ": another host has it, " + u.UsedBy
 	case len(u.Why) > 0:

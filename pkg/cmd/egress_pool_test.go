@@ -45,7 +45,7 @@ d      unknown    0           <none>
 
 2 of 4 nodes are live, no majority: egress IPs of failed nodes are not moved.
 203.0.113.3 has been on no live node for 0s: another host has it, 02:00:00:00:00:01.
-203.0.113.4 has been on no live node for 0s: the process on b is dead, and the node still serves it.
+203.0.113.4 has been on no live node for 0s: the process on b is dead, and a host answers for it, probably that node: 02:00:00:00:00:02.
 198.51.100.1 has been on no live node for 0s (a: no interface; c: it is drained).
 203.0.113.5 has been on no live node for 0s.
 `

@@ -80,7 +80,7 @@ func (o *topOptions) run(c *cobra.Command) error {
 	return errors.Join(o.follow(ctx, delay, func(u status.Usage) error { return s.show(topLines(u, delay)) }), s.close())
 }
 
-var errNoTerminal = errors.New("standard input and output are no terminal: use --batch")
+var errNoTerminal = errors.New("standard input and output are not a terminal: use --batch")
 
 // parseDelay parses seconds, or a duration.
 func parseDelay(text string) (time.Duration, error) {

@@ -64,7 +64,7 @@ func printDifferences(c *cobra.Command, byFamily map[string][]string) error {
 	case 0:
 		return nil
 	case 1:
-		return fmt.Errorf("1 difference between the plan and the kernel; the node repairs it within its sync period, or logs why it cannot")
+		return fmt.Errorf("1 difference between the plan and the kernel; the node repairs it now, or logs why it cannot")
 	}
-	return fmt.Errorf("%d differences between the plan and the kernel; the node repairs them within its sync period, or logs why it cannot", n)
+	return fmt.Errorf("%d differences between the plan and the kernel; the node repairs them now, or logs why it cannot", n)
 }

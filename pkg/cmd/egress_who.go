@@ -155,7 +155,7 @@ func (o *whoOptions) answer(ctx context.Context) (whoAnswer, error) {
 	}
 	snapshot, err := o.snapshot(ctx)
 	if err != nil {
-		return whoAnswer{}, fmt.Errorf("%w. What was before, the journal tells: use --at=TIME", err)
+		return whoAnswer{}, fmt.Errorf("%w. For an earlier time, ask the journal: use --at=TIME", err)
 	}
 	return o.fromNode(ctx, snapshot)
 }
@@ -331,17 +331,17 @@ func (o *whoOptions) fromAPI(ctx context.Context) (whoAnswer, error) {
 	own := slices.DeleteFunc(slices.Clone(answer.Assignments), func(h whoHad) bool { return h.Shared })
 	switch {
 	case len(own) > 1:
-		return answer, fmt.Errorf("who has %s is not certain: the Leases of %s and %s both say that a pod of theirs has it alone", o.asked, own[0].Node, own[1].Node)
+		return answer, fmt.Errorf("it is not certain who has %s: the Leases of %s and %s both say that a pod of theirs has it alone", o.asked, own[0].Node, own[1].Node)
 	case len(own) == 1:
 		answer.Assignments, answer.Shared = own, false
 	case len(answer.Assignments) == 0 && len(answer.Missing) > 0:
-		return answer, fmt.Errorf("who has %s is not certain: %s", o.asked, strings.Join(answer.Missing, "; "))
+		return answer, fmt.Errorf("it is not certain who has %s: %s", o.asked, strings.Join(answer.Missing, "; "))
 	case len(answer.Assignments) == 0 && len(told.Doubts) > 0:
-		return answer, fmt.Errorf("who has %s is not certain: %s", o.asked, strings.Join(told.Doubts, "; "))
+		return answer, fmt.Errorf("it is not certain who has %s: %s", o.asked, strings.Join(told.Doubts, "; "))
 	case len(answer.Assignments) == 0 && len(told.Assignments) == 0:
 		return answer, fmt.Errorf("nobody has %s: no node's Lease lists source ports of pods; nodes list them only with proxyArguments.egress-snat-port-blocks", o.asked)
 	case len(answer.Assignments) == 0:
-		return answer, fmt.Errorf("nobody has %s now, by the Leases of %d nodes. For an earlier time, see the nodes' journals", o.asked, told.Nodes)
+		return answer, fmt.Errorf("nobody has %s now, according to the Leases of %d nodes. For an earlier time, see the nodes' journals", o.asked, told.Nodes)
 	}
 	return answer, nil
 }

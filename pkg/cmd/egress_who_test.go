@@ -96,16 +96,16 @@ Since:       <unknown>
 Until:       <open>
 Seen:        2026-11-20T12:00:00.000Z
 `
-	whoShared = `shared range: 2 candidates for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
+	whoShared = `no pod has this port alone: 2 candidates for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
 POD          UID         POD IP        SERVICE    NODE     SINCE                      UNTIL    FLOW TO
 shop/web-8   uid-web-8   10.128.0.18   shop/web   node-1   2026-11-20T11:00:00.000Z   <open>   <none>
 shop/web-9   uid-web-9   10.128.0.19   shop/web   node-1   2026-11-20T11:00:00.000Z   <open>   <none>
 `
-	whoFlow9 = `shared range: 1 candidate for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
+	whoFlow9 = `no pod has this port alone: 1 candidate for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
 POD          UID         POD IP        SERVICE    NODE     SINCE                      UNTIL    FLOW TO
 shop/web-9   uid-web-9   10.128.0.19   shop/web   node-1   2026-11-20T11:00:00.000Z   <open>   tcp 198.51.100.7:443
 `
-	whoFlows = `shared range: 2 candidates for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
+	whoFlows = `no pod has this port alone: 2 candidates for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
 POD          UID         POD IP        SERVICE    NODE     SINCE                      UNTIL    FLOW TO
 shop/web-9   uid-web-9   10.128.0.19   shop/web   node-1   2026-11-20T11:00:00.000Z   <open>   tcp 198.51.100.7:443
 <none>       <none>      10.129.0.7    <none>     <none>   <unknown>                  <open>   udp 198.51.100.8:53
@@ -227,8 +227,8 @@ func TestWho_ByJournals(t *testing.T) {
 		"files":                   {"203.0.113.10:32300 --at=2026-11-20T04:59:59+01:00 --journal " + two + " " + one, whoThen, ""},
 		"one that is damaged":     {"203.0.113.10:32300 --at=2026-11-20T03:12:00Z --journal=" + one + "," + damaged, whoThen, "warning: " + damaged + ":3: it does not begin with a time\n"},
 		"one that is not there":   {"203.0.113.10:32300 --at=2026-11-20T03:12:00Z --journal=/nowhere --journal=" + one, whoThen, "warning: open /nowhere: no such file"},
-		"candidates of two nodes": {"203.0.113.10:61500 --at=2026-11-20T03:45:00Z --journal=" + folder, "shared range: 2 candidates for 203.0.113.10:61500 at 2026-11-20T03:45:00Z\n", "warning: " + portblocks.Unlisted},
-		"candidates, and a node that does not tell": {"203.0.113.10:61500 --at=2026-11-20T11:30:00Z --journal=" + folder, "shared range: 1 candidate for",
+		"candidates of two nodes": {"203.0.113.10:61500 --at=2026-11-20T03:45:00Z --journal=" + folder, "no pod has this port alone: 2 candidates for 203.0.113.10:61500 at 2026-11-20T03:45:00Z\n", "warning: " + portblocks.Unlisted},
+		"candidates, and a node that does not tell": {"203.0.113.10:61500 --at=2026-11-20T11:30:00Z --journal=" + folder, "no pod has this port alone: 1 candidate for",
 			"warning: the pod shop/web-9 (uid-web-9) on node-2 had it since 2026-11-20T03:30:00.000Z, and the journal goes until 2026-11-20T11:00:00.000Z\nwarning: the journal of node-2 has 2026-11-20T02:00:00.000Z to 2026-11-20T11:00:00.000Z"},
 	} {
 		out, errOut, err := openshift(t, append([]string{"egress", "who", "--socket=/nowhere"}, strings.Fields(tt.args)...)...)
@@ -240,10 +240,10 @@ func TestWho_ByJournals(t *testing.T) {
 		"nobody": {"203.0.113.10:32300 --at=2026-11-20T04:30:00Z --journal=" + folder,
 			"nobody had 203.0.113.10:32300 at 2026-11-20T04:30:00.000Z: no pod of node-1, node-2. Before, the pod shop/web-0 (uid-web-0) on node-1 had it until 2026-11-20T04:00:00.000Z. " +
 				"After, the pod shop/web-5 (uid-web-5) on node-1 had it from 2026-11-20T05:00:00.000Z on"},
-		"before the files": {"203.0.113.10:32300 --at=2026-11-20T01:00:00Z --journal=" + one, "is not certain: the journal of node-1 has 2026-11-20T02:00:00.000Z to 2026-11-20T11:50:00.000Z"},
+		"before the files": {"203.0.113.10:32300 --at=2026-11-20T01:00:00Z --journal=" + one, "it is not certain who had 203.0.113.10:32300 at 2026-11-20T01:00:00.000Z: the journal of node-1 has 2026-11-20T02:00:00.000Z to 2026-11-20T11:50:00.000Z"},
 		"after the files":  {"203.0.113.10:32300 --at=2026-11-20T11:55:00Z --journal=" + one, "had it since 2026-11-20T05:00:00.000Z, and the journal goes until 2026-11-20T11:50:00.000Z"},
 		"now":              {"203.0.113.10:32300 --journal=" + one, "Give the time with --at=TIME"},
-		"one node of two":  {"203.0.113.10:2000 --at=2026-11-20T11:30:00Z --journal=" + folder, "is not certain: the journal of node-2 has"},
+		"one node of two":  {"203.0.113.10:2000 --at=2026-11-20T11:30:00Z --journal=" + folder, "it is not certain who had 203.0.113.10:2000 at 2026-11-20T11:30:00.000Z: the journal of node-2 has"},
 		"no journal":       {"203.0.113.10:32300 --at=2026-11-20T03:12:00Z --journal=" + t.TempDir(), "there is no journal in "},
 		"something else":   {"203.0.113.10:32300 --at=2026-11-20T03:12:00Z --journal=/etc/passwd", "/etc/passwd: it does not begin like a journal"},
 	} {
@@ -269,7 +269,7 @@ func TestWho_ByTheNodesJournal(t *testing.T) {
 	for name, tt := range map[string]struct{ args, out, errOut string }{
 		"beside the socket":    {"203.0.113.10:32300 --at=2026-11-20T03:12:00Z --socket=" + socket, whoThen, ""},
 		"by the configuration": {"203.0.113.10:32300 --at=2026-11-20T03:12:00Z --config=" + config, whoThen, ""},
-		"shared":               {"203.0.113.10:61500 --at=2026-11-20T03:12:00Z --socket=" + socket, "shared range: 1 candidate", "warning: " + portblocks.Unlisted + "\nwarning: pods of other nodes share these ports"},
+		"shared":               {"203.0.113.10:61500 --at=2026-11-20T03:12:00Z --socket=" + socket, "no pod has this port alone: 1 candidate", "warning: " + portblocks.Unlisted + "\nwarning: pods of other nodes share these ports"},
 		"since the last line":  {"203.0.113.10:4100 --at=2026-11-20T11:58:00Z --socket=" + socket, "Pod:         shop/web-7\n", ""},
 	} {
 		out, errOut, err := openshift(t, append([]string{"egress", "who"}, strings.Fields(tt.args)...)...)
@@ -279,7 +279,7 @@ func TestWho_ByTheNodesJournal(t *testing.T) {
 	}
 	for name, tt := range map[string]struct{ args, want string }{
 		"nobody of this node": {"203.0.113.10:2000 --at=2026-11-20T03:12:00Z --socket=" + socket, "For pods of other nodes, see those nodes' journals"},
-		"not yet then":        {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=" + socket, "is not certain: the journal of node-1 has"},
+		"not yet then":        {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=" + socket, "it is not certain who had 203.0.113.10:4100 at 2026-11-20T11:53:00.000Z: the journal of node-1 has"},
 		"no journal":          {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=/nowhere/a.sock", "proxyArguments.egress-snat-port-blocks was never set on this node"},
 	} {
 		out, _, err := openshift(t, append([]string{"egress", "who"}, strings.Fields(tt.args)...)...)
@@ -312,24 +312,24 @@ func TestDesk_Who(t *testing.T) {
 			"Egress IP:   203.0.113.10\nPorts:       32256-32767\nSince:       2026-11-20T11:00:00.000Z\n"},
 		{"203.0.113.10:2048", "Pod:         shop/web-1\nUID:         uid-web-1\nPod IP:      10.129.0.12\nService:     shop/web\nNode:        node-2\n" +
 			"Egress IP:   203.0.113.10\nPorts:       2048-2559\nSince:       <unknown>\n"},
-		{"203.0.113.10:61500", "shared range: 2 candidates for 203.0.113.10:61500 at "},
+		{"203.0.113.10:61500", "no pod has this port alone: 2 candidates for 203.0.113.10:61500 at "},
 	} {
 		out, errOut, err := kubectl(t, api, "who", tt.asked)
 		if err != nil || !strings.HasPrefix(out, tt.out) || errOut != old && errOut != old+"warning: "+portblocks.Unlisted+"\n" {
 			t.Errorf("%s: %v, %q\n%s\nwant %s", tt.asked, err, errOut, out, tt.out)
 		}
 	}
-	if _, _, err := kubectl(t, api, "who", "203.0.113.10:5000"); err == nil || !strings.Contains(err.Error(), "who has 203.0.113.10:5000 is not certain: Lease origin-node/node-2 was renewed last at") {
+	if _, _, err := kubectl(t, api, "who", "203.0.113.10:5000"); err == nil || !strings.Contains(err.Error(), "it is not certain who has 203.0.113.10:5000: Lease origin-node/node-2 was renewed last at") {
 		t.Errorf("nobody: %v", err)
 	}
 	one.Spec.RenewTime = &metav1.MicroTime{Time: now} // which a node without egress IPs does only when it says something else
 	api.setLeases(one)
-	if _, _, err := kubectl(t, api, "who", "203.0.113.10:5000"); err == nil || !strings.Contains(err.Error(), "nobody has 203.0.113.10:5000 now, by the Leases of 1 nodes") {
+	if _, _, err := kubectl(t, api, "who", "203.0.113.10:5000"); err == nil || !strings.Contains(err.Error(), "nobody has 203.0.113.10:5000 now, according to the Leases of 1 nodes") {
 		t.Errorf("nobody, by a Lease that nobody renews: %v", err)
 	}
 	three := assigning("node-3", blockOf("thief", "10.130.0.1", 32256))
 	api.setLeases(one, three)
-	if out, _, err := kubectl(t, api, "who", "203.0.113.10:32300"); err == nil || out != "" || !strings.Contains(err.Error(), "is not certain: the Leases of node-1 and node-3 both say") {
+	if out, _, err := kubectl(t, api, "who", "203.0.113.10:32300"); err == nil || out != "" || !strings.Contains(err.Error(), "it is not certain who has 203.0.113.10:32300: the Leases of node-1 and node-3 both say") {
 		t.Errorf("two of them: %v\n%s", err, out)
 	}
 	three.Annotations[portblocks.AssignedAnnotation] = `[{"pod": {"name": "x"}}]`
@@ -362,7 +362,7 @@ func TestPortBlocks_WithoutPlugin(t *testing.T) {
 		t.Errorf("list: %v\n%s", err, out)
 	}
 	out, errOut, err := openshift(t, "egress", "who", "203.0.113.10:61500", "--socket="+socket)
-	want := `shared range: 1 candidate for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
+	want := `no pod has this port alone: 1 candidate for 203.0.113.10:61500 at 2026-11-20T12:00:00Z
 POD          UID      POD IP        SERVICE    NODE     SINCE       UNTIL    FLOW TO
 shop/web-1   <none>   10.128.0.12   shop/web   node-1   <unknown>   <open>   <none>
 `

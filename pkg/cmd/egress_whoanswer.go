@@ -62,7 +62,7 @@ func (a whoAnswer) print(out io.Writer, output string) error {
 	if n := len(a.Assignments); n > 1 {
 		candidates = fmt.Sprintf("%d candidates", n)
 	}
-	if _, err := fmt.Fprintf(out, "shared range: %s for %s at %s\n", candidates, netip.AddrPortFrom(a.EgressIP, a.Port), a.At.Format(time.RFC3339)); err != nil {
+	if _, err := fmt.Fprintf(out, "no pod has this port alone: %s for %s at %s\n", candidates, netip.AddrPortFrom(a.EgressIP, a.Port), a.At.Format(time.RFC3339)); err != nil {
 		return err
 	}
 	rows := [][]string{{"POD", "UID", "POD IP", "SERVICE", "NODE", "SINCE", "UNTIL", "FLOW TO"}}

@@ -134,7 +134,7 @@ func (o *tunnelOptions) explain(c *cobra.Command, argument string) error {
 	}
 	var text strings.Builder
 	if node.Name == "" {
-		fmt.Fprintf(&text, "%s is no address of a node\n", addrs[0])
+		fmt.Fprintf(&text, "%s is not an address of a node\n", addrs[0])
 	} else {
 		fmt.Fprintf(&text, "Node %s: %s\n  %s: %s\n", node.Name, orNone(kernel.Join(node.Addresses, ",")), node.Way, node.Why)
 	}

@@ -81,7 +81,7 @@ func TestTunnel_Commands(t *testing.T) {
 		{[]string{"explain", "edge"}, []string{"Node edge: 192.0.2.50\n  tunnel: it is not Ready\n  192.0.2.50:9443 goes to the tunnel server, 192.0.2.1:10263\n"}},
 		{[]string{"explain", "192.0.2.50:22"}, []string{"Node edge", "192.0.2.50:22 goes directly\n"}},
 		{[]string{"explain", "control:10250"}, []string{"192.0.2.1:10250 goes directly\n"}},
-		{[]string{"explain", "198.51.100.1:10250"}, []string{"198.51.100.1 is no address of a node\n", "goes directly"}},
+		{[]string{"explain", "198.51.100.1:10250"}, []string{"198.51.100.1 is not an address of a node\n", "goes directly"}},
 		{[]string{"verify"}, []string{"IPv4: in agreement\n"}},
 	} {
 		out, err := runTunnel(t, append(test.args, socket)...)

@@ -149,7 +149,7 @@ func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[
 	}
 	healthy := overdue < n.patience()
 	if !healthy {
-		status += fmt.Sprintf("; rules not written for %s, see the log", overdue.Truncate(time.Second))
+		status += fmt.Sprintf("; rules, or this node's part in the pool, have been due for %s, see the log", overdue.Truncate(time.Second))
 	}
 	if n.invalid() {
 		status += "; the changed configuration is not valid and not used, see the log"

@@ -94,7 +94,7 @@ func TestNotifier_NoWatchdogWhileTheProxierIsStuck(t *testing.T) {
 	if told := c.after(9*time.Second, queued, done); strings.Contains(told, "not written") {
 		t.Errorf("too early: %s", told)
 	}
-	if told := c.after(2*time.Second, queued, done); !strings.Contains(told, "rules not written for 11s") || alive(told) {
+	if told := c.after(2*time.Second, queued, done); !strings.Contains(told, "have been due for 11s") || alive(told) {
 		t.Errorf("got %q, want the status to tell and no sign of life", told)
 	}
 	done["IPv4"] = at(20)
@@ -206,7 +206,7 @@ func TestSettledPeriod_IsOftenEnoughForTheWatchdog(t *testing.T) {
 func TestNotifier_NoWatchdogWithoutAFirstSync(t *testing.T) {
 	c, queued := newClock(), map[string]float64{"IPv4": at(0)}
 	c.after(0, queued, nil)
-	if told := c.after(11*time.Second, queued, nil); !strings.Contains(told, "rules not written for 11s") || alive(told) || strings.Contains(told, "READY=1") {
+	if told := c.after(11*time.Second, queued, nil); !strings.Contains(told, "have been due for 11s") || alive(told) || strings.Contains(told, "READY=1") {
 		t.Errorf("got %q", told)
 	}
 }

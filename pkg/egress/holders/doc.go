@@ -137,5 +137,5 @@
 // process that starts then announces nothing, because it does not know the epochs of its addresses.
 //
 // The files directory.go, candidates.go, event.go, holding.go, own.go, datagram.go, exchange.go and refused.go are pure: they import the
-// standard library and package kernel, and time is passed in.
+// standard library and packages kernel and portblocks, and time is passed in.
 package holders

@@ -151,7 +151,7 @@ type UnknownError struct {
 }
 
 func (e *UnknownError) Error() string {
-	return fmt.Sprintf("who had %s at %s is not certain: %s", e.Asked, e.At.Format(timeForm), strings.Join(e.Why, "; "))
+	return fmt.Sprintf("it is not certain who had %s at %s: %s", e.Asked, e.At.Format(timeForm), strings.Join(e.Why, "; "))
 }
 
 func podOf(s Span) string {

@@ -28,17 +28,19 @@
 //	 7 N  the rules of other nodes' pods that may leave from here are in the kernel    steerer: Steerer.heldNow, steeringAt (Held)
 //	      since before; for its own pods, N does 9 and 10, too
 //	 8 P  an announcement comes: the book has the address at N                         holders: Announcer.hear; steerer: Steerer.Apply
-//	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; steerer: Steerer.Sync;
-//	      (after the last one, 100 ms or as long as it took, up to 1 s)                reconcile: Reconciler.Sync, run.writeChange; steering: Writer.Update
-//	10 P  each TCP connection is nudged, so that N takes it up with its port           reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
-//	11 N  connections that no two ports tell apart are reset                           clashes: Ender.Expect; conntrack: Table.EndClashes
+//	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; egress: Extension.sync, family.inKernel; steerer: Steerer.Sync;
+//	      (after the last one, 100 ms or as long as it took, up to 1 s)                reconcile: Reconciler.Sync, run.writeChange, steeredDriver.update; steering: Writer.Update
+//	10 P  each TCP connection is nudged, so that N takes it up with its port;          reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
+//	      all others go on with the pod's next packet
+//	11 N  it knows from its interface that the address is here: connections of         holders: WatchAddresses; steerer: Steerer.follow (Came);
+//	      two pods whose ports no longer tell them apart are reset                     clashes: Ender.Expect; conntrack: Table.EndClashes
 //	      Meanwhile P sends to C: it hears of nothing before 8
 //	12 C  at the time of 1 to 5: the others are dead for it, and nobody answers,       pool: Member.look, Looked.apply; holders: Directory.Release
 //	      twice: it releases the address
 //	13 C  packets leave from here no more: Left. The address is removed                poolnode: Part.moved; pool: Runner.release
 //	14 C  its pods' packets are dropped for 5 s. Then they leave from C (auto), or     holders: Directory.judge, Ways
 //	      are refused (required)
-//	15 C  its link is back: each side finds the other alive, N keeps the address,      pool: delegate.NotifyJoin, Member.isVacant;
+//	15 C  its link is back: each side finds the other alive, N keeps the address,      pool: delegate.NotifyJoin;
 //	      and C asks N at once what it has                                             steerer: memberInBook.Next; holders: Announcer.Ask
 //	16 C  as 8 to 10: its pods' packets go to N
 //

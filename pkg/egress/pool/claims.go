@@ -311,14 +311,14 @@ func (m *Member) take(now time.Time) (actions []Action) {
 // may have ended with its Node a moment ago, and its kernel still has the address. By then it is found dead.
 func (m *Member) courtesyTo(holder string) time.Duration {
 	if p := m.peers[holder]; p != nil && !m.pool[holder] && !p.state.Draining {
-		return removal(len(m.peers) + 1)
+		return timeToFindDead(len(m.peers) + 1)
 	}
 	return courtesy
 }
 
-// removal is longer than so many members need at most to find one dead: until a probe, for it, for the suspicion, which memberlist has grow
-// with the logarithm of their number, and to pass that on. It is 0.5 s for up to ten, and 0.9 s for a thousand.
-func removal(members int) time.Duration {
+// timeToFindDead is longer than so many members need at most to find that one is dead: the wait for a probe, the probe, the suspicion, which
+// in memberlist grows with the logarithm of their number, and passing it on. It is 0.5 s for up to ten, and 0.9 s for a thousand.
+func timeToFindDead(members int) time.Duration {
 	return 320*time.Millisecond + time.Duration(suspicion*float64(probeInterval)*math.Log10(max(10, float64(members))))
 }
 

@@ -172,7 +172,7 @@ const (
 	Gone        Reason = "gone"
 )
 
-// reasons is what each of them means.
+// reasons is what each of them means. One that is missing here has no text and no series.
 var reasons = map[Reason]struct {
 	because           string
 	givenAway, served bool
@@ -199,5 +199,6 @@ func (r Reason) Because() string { return reasons[r].because }
 // nothing.
 func (r Reason) GivenAway() bool { return reasons[r].givenAway }
 
-// Served tells whether that node could have kept it, and serves it until another one has it.
+// Served tells whether the former holder serves the address until the next one has it: another node for a reason to take, this one for a
+// reason to release.
 func (r Reason) Served() bool { return reasons[r].served }

@@ -485,7 +485,7 @@ func TestMember_StrangerGivesNothingAway(t *testing.T) {
 		if v := m.vacant[ip]; v == nil || v.why != test.why {
 			t.Errorf("%s: it is vacant as %+v, want %v", name, v, test.why)
 		}
-		m.Next(Tick{}, moment(removal(3)))
+		m.Next(Tick{}, moment(timeToFindDead(3)))
 		if taken := m.holds(ip); taken != test.taken {
 			t.Errorf("%s: taken without an answer to a probe: %v, want %v", name, taken, test.taken)
 		}
@@ -501,7 +501,7 @@ func TestMember_HolderDiesWithItsNode(t *testing.T) {
 	if m.Next(Tick{}, moment(courtesy)); m.holds(ip) {
 		t.Error("it takes an address that the kernel of a process that has just ended may have")
 	}
-	actions := m.Next(Alive{"b", false}, moment(removal(3)-time.Millisecond))
+	actions := m.Next(Alive{"b", false}, moment(timeToFindDead(3)-time.Millisecond))
 	asks := slices.ContainsFunc(actions, func(a Action) bool {
 		p, is := a.(Probe)
 		return is && slices.Contains(p.Addresses, ip)

@@ -153,8 +153,8 @@ type Status struct {
 	Pool    []string
 	// Objections are why nodes of the pool cannot hold an address.
 	Objections map[netip.Addr]Objections
-	// Unheld are the addresses that nobody has, since when. Of them Lost have the node that had them last and
-	// gives no sign of life: it may still serve them. Moves are the last of this node's, by address.
+	// Unheld are the addresses that no live node has, since when: not those of a live node that cannot serve them ([Detached]). Of them
+	// Lost have the node that had them last and gives no sign of life: it may still serve them. Moves are the last of this node's, by address.
 	Unheld map[netip.Addr]time.Time
 	Lost   map[netip.Addr]string
 	Moves  map[netip.Addr]Move

@@ -124,7 +124,7 @@ func refused(response *http.Response) error {
 func (c *Client) explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens on %s: no node runs here, or it was started with another proxyArguments.egress-snat-socket, which --socket=PATH would name (%w)", c.path, err)
+		return fmt.Errorf("nothing listens on %s: no node runs here, or it has another proxyArguments.egress-snat-socket: name that with --socket=PATH (%w)", c.path, err)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("only root may ask the node at %s: use sudo (%w)", c.path, err)
 	}

@@ -394,7 +394,7 @@ func TestNothingListens(t *testing.T) {
 	for path, cause := range map[string]string{
 		filepath.Join(dir, "none.sock"): "connect: no such file or directory", dead: "connect: connection refused",
 	} {
-		want := "nothing listens on " + path + ": no node runs here, or it was started with another proxyArguments.egress-snat-socket, which --socket=PATH would name (dial unix " + path + ": " + cause + ")"
+		want := "nothing listens on " + path + ": no node runs here, or it has another proxyArguments.egress-snat-socket: name that with --socket=PATH (dial unix " + path + ": " + cause + ")"
 		if _, err := NewClient(path).Snapshot(t.Context()); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
