@@ -154,6 +154,9 @@ func (w wantedTables) add(f *family, all bool) error {
 		return err
 	}
 	settings.Uplink, settings.Mtu = uint32(s.Uplink.Index), uint32(s.Uplink.MTU)
+	if other, known := w.settings[0]; known {
+		settings.Mtu = min(settings.Mtu, other.Mtu) // a family may not have seen yet that it is smaller now
+	}
 	if !direct {
 		settings.Self, settings.Port, settings.Vni = addressOf(s.Uplink.Self), uint32(s.Uplink.Port), s.Uplink.VNI
 	}

@@ -318,7 +318,6 @@ func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Cha
 			changed, err = w.send(c, want, after, ch, whole)
 		}
 		if err != nil {
-			w.known, w.failed, w.generation = false, true, 0
 			return fmt.Errorf("write the nftables table %s: %w", w.spec.Name, firstRefusal(err))
 		}
 		generation, err := c.Generation()
@@ -334,6 +333,9 @@ func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Cha
 		}
 		return nil
 	})
+	if err != nil { // also before anything was sent: the caller may have changed the content that was written last
+		w.known, w.failed, w.generation = false, true, 0
+	}
 	return changed && err == nil, err
 }
 

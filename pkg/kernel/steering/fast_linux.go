@@ -20,23 +20,23 @@ type fast struct {
 	next   fastpath.Change
 }
 
-// look reads how this node reaches the others. If that is not known nothing takes the fast path.
-func (f *fast) look(c Config) {
-	f.uplink = fastpath.Uplink{}
+// look returns how this node reaches the others. If that is not known nothing takes the fast path.
+func (f *fast) look(c Config) fastpath.Uplink {
 	if f.Path == nil {
-		return
+		return fastpath.Uplink{}
 	}
 	s, err := c.uplinkState()
 	if err != nil || s.uplink.index == 0 {
-		return
+		return fastpath.Uplink{}
 	}
 	if c.Transport == Direct {
-		f.uplink = fastpath.Uplink{Index: s.uplink.index, MTU: s.uplink.mtu}
-		return
+		return fastpath.Uplink{Index: s.uplink.index, MTU: s.uplink.mtu}
 	}
-	if device, err := net.InterfaceByName(Device); err == nil { // else somebody has deleted it, which the next look finds
-		f.uplink = fastpath.Uplink{Index: s.uplink.index, MTU: device.MTU, Tunnel: device.Index, Self: c.NodeIP, Port: c.Port, VNI: vni}
+	device, err := net.InterfaceByName(Device)
+	if err != nil { // somebody has deleted it, which the next look finds
+		return fastpath.Uplink{}
 	}
+	return fastpath.Uplink{Index: s.uplink.index, MTU: device.MTU, Tunnel: device.Index, Self: c.NodeIP, Port: c.Port, VNI: vni}
 }
 
 // limit takes from the fast path what will not be as it is, before the table is written. edit is what changes of the content; a whole

@@ -376,6 +376,42 @@ func TestFast_UnknownNeighbours(t *testing.T) {
 	})
 }
 
+// TestFast_UplinkChanges: packets take the way that there is when the node's address has moved to a bridge, or the MTU is another one, as
+// soon as that has been found.
+func TestFast_UplinkChanges(t *testing.T) {
+	onFastWays(t, func(c *cluster) {
+		c.serve(c.lab.Outside(), "tcp")
+		c.holdsOn(1, c.egressIP)
+		for _, n := range c.nodes {
+			n.anew()
+		}
+		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		c.goesOn("tcp")
+		source := c.nodes[0]
+		address := fmt.Sprintf("%s/%d", source.ip, 24)
+		if source.ip.Is6() {
+			address = fmt.Sprintf("%s/%d nodad", source.ip, 64)
+		}
+		for _, commands := range [][]string{
+			{"ip link set eth0 mtu 1400"},
+			{"ip link add br0 type bridge", "ip link set eth0 master br0", "ip link set br0 up", "ip addr del " + address + " dev eth0", "ip addr add " + address + " dev br0"},
+		} {
+			for _, command := range commands {
+				c.run(source.host, "%s", command)
+			}
+			if source.untouched() || len(source.read()) == 0 {
+				c.Errorf("%s: nothing is found", commands)
+			}
+			source.write(source.desired)
+			source.place(c.addr(c.lab.Pod(1)), c.addr(c.lab.Pod(2)))
+			if found := source.read(); len(found) > 0 {
+				c.Errorf("%s: %q", commands, found)
+			}
+			c.goesOn("tcp")
+		}
+	})
+}
+
 // TestFast_CountersAddUp: each packet that one node sends another is counted once on the pod's node, by the fast path or by the tunnel's device, and
 // once on the holder, where it takes the fast path whichever way it has come.
 func TestFast_CountersAddUp(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 )
 
@@ -139,6 +140,9 @@ func makeDevice(want device) error {
 	if other != "" {
 		return errors.New(portOf(other, want.vxlan.port))
 	}
+	if err := deleteDevices(); err != nil { // somebody has given it another name
+		return err
+	}
 	link := &netlink.Vxlan{LinkAttrs: netlink.NewLinkAttrs(), VxlanId: vni, SrcAddr: want.vxlan.local.AsSlice(), Port: int(want.vxlan.port)}
 	link.Name, link.MTU, link.HardwareAddr = Device, want.mtu, want.hardwareAddr[:]
 	if err := netlink.LinkAdd(link); err != nil {
@@ -225,13 +229,22 @@ func cleanupPath(ctx context.Context) error {
 	for family := range netlinkFamilies {
 		errs = append(errs, cleanupFamily(ctx, family))
 	}
-	for _, name := range []string{Device, probeName} {
-		link, err := findLink(name)
-		if err == nil && link != nil && ours(link) != nil {
-			err = netlink.LinkDel(link)
+	return errors.Join(append(errs, deleteDevices())...)
+}
+
+// deleteDevices deletes all interfaces that a process like this has made, whatever their names are now.
+func deleteDevices() error {
+	links, err := changes.Outlast(netlink.LinkList)
+	if err != nil {
+		return fmt.Errorf("list interfaces: %w", err)
+	}
+	var errs []error
+	for _, link := range links {
+		if ours(link) == nil {
+			continue
 		}
-		if err != nil && !isGone(err) {
-			errs = append(errs, fmt.Errorf("delete interface %s: %w", name, err))
+		if err := netlink.LinkDel(link); err != nil && !isGone(err) {
+			errs = append(errs, fmt.Errorf("delete interface %s: %w", link.Attrs().Name, err))
 		}
 	}
 	return errors.Join(errs...)

@@ -99,6 +99,7 @@ func TestEnsure_RepairsTheDevice(t *testing.T) {
 			"ip link set steer0 down", "ip link delete steer0", "sysctl -w net.ipv6.conf.steer0.disable_ipv6=1",
 			"ip link set steer0 address 02:57:00:00:00:01", "ip link set steer0 type vxlan id 4789 learning",
 			"ip addr delete 169.254.77.0/32 dev steer0", "ip link set eth0 mtu 1400",
+			"ip link set steer0 name elsewhere",
 		} {
 			n.test(damage, func(n *pathNode) {
 				other := n.otherFamily()

@@ -92,7 +92,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 		} else {
 			wayErr = errors.Join(wayErr, err)
 		}
-		w.fast.look(w.config)
+		w.fast.uplink = w.fast.look(w.config)
 		w.content.point(nft.NewFill(w.content.sets), assigned)
 		w.limit(nil, assigned, true)
 		return w.table.Write(ctx, w.layout.stateOf(w.content, assigned, w.links))
@@ -349,7 +349,13 @@ func (w *Writer) glance(ctx context.Context) (*glanced, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &glanced{fmt.Sprintf("%s\n%v", fingerprint, changes), append(differences, describeSettings(changes)...)}, nil
+	differences = append(differences, describeSettings(changes)...)
+	if at, err := w.readLinks(); err != nil {
+		return nil, err
+	} else if at != w.links || w.fast.look(w.config) != w.fast.uplink {
+		differences = append(differences, "this node's address is on another interface than when the rules were written, or the MTU is another one")
+	}
+	return &glanced{fmt.Sprintf("%s\n%v", fingerprint, changes), differences}, nil
 }
 
 // Drops returns how many packets of an IP family were dropped, by the reason, since the table was made;
