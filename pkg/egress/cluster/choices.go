@@ -59,9 +59,11 @@ type openPod struct {
 	pod     netip.Addr
 }
 
-// openChoice is one that was made when no node held any of these. It is made again when all are held, or some time later.
+// openChoice is one that was made when no node held any of these: it is made again when all are held, or some time later. Or, if it is
+// zonal, when one of them was held in another zone, and some were not held: it is made again as soon as one is held in the pod's zone.
 type openChoice struct {
 	among []netip.Addr
+	zonal bool
 	made  time.Time
 }
 
@@ -152,19 +154,22 @@ func (s *State) choose(service plan.Service, e plan.Endpoint, among []netip.Addr
 		return ip, chosen
 	}
 	held := s.choices.holders[FamilyOf(e.Addr)]
+	isHeld := func(ip netip.Addr) bool { return held[ip] != "" }
+	isUnheld := func(ip netip.Addr) bool { return held[ip] == "" }
 	ip = plan.Choose(cmp.Or(e.UID, e.Addr.String()), among, func(ip netip.Addr) int {
 		if s.choices.own[e.Addr][ip] > 0 { // for another Service
-			return 3
+			return another
 		}
 		return s.rank(held[ip])
 	})
+	zonal := s.rank(held[ip]) == elsewhere && s.zone(s.Config.NodeName) != "" && s.choices.own[e.Addr][ip] == 0 && slices.ContainsFunc(among, isUnheld)
 	if !s.choices.put(e.Node, service, e.Addr, ip) {
 		s.choices.waiting[openPod{service, e.Addr}] = ip
 		return ip, false
 	}
 	delete(s.choices.waiting, openPod{service, e.Addr})
-	if !slices.ContainsFunc(among, func(ip netip.Addr) bool { return held[ip] != "" }) {
-		s.choices.open[openPod{service, e.Addr}] = openChoice{slices.Clone(among), time.Now()}
+	if zonal || !slices.ContainsFunc(among, isHeld) {
+		s.choices.open[openPod{service, e.Addr}] = openChoice{slices.Clone(among), zonal, time.Now()}
 	}
 	return ip, true
 }
@@ -213,16 +218,23 @@ func (c *choices) count(service plan.Service, pod, ip netip.Addr) {
 // LabelKeys are those of Nodes' labels that count.
 func (c Config) LabelKeys() []string { return append(c.Pool.LabelKeys(), v1.LabelTopologyZone) }
 
-// rank says how much this node prefers the egress IPs of a holder, which is empty if there is none: those in its own zone to others, and
-// these to those without a holder.
+// What an egress IP has for a pod, from the least to the most: no holder, one elsewhere or in the pod's zone, or another Service of the pod.
+const (
+	unheld = iota
+	elsewhere
+	inZone
+	another
+)
+
+// rank says how much this node prefers the egress IPs of a holder, which is empty if there is none.
 func (s *State) rank(holder string) int {
 	switch zone := s.zone(s.Config.NodeName); {
 	case holder == "":
-		return 0
+		return unheld
 	case zone != "" && s.zone(holder) == zone:
-		return 2
+		return inZone
 	}
-	return 1
+	return elsewhere
 }
 
 // zone returns that of a node; empty if it is not known.
@@ -257,15 +269,17 @@ func (s *State) NextChoice(family v1.IPFamily) (next time.Time) {
 func (s *State) closeChoices(family v1.IPFamily, now time.Time) {
 	held := s.choices.holders[family]
 	isHeld := func(ip netip.Addr) bool { return held[ip] != "" }
+	isUnheld := func(ip netip.Addr) bool { return held[ip] == "" }
+	isInZone := func(ip netip.Addr) bool { return s.rank(held[ip]) == inZone }
 	for of, open := range s.choices.open {
-		unheld := slices.ContainsFunc(open.among, func(ip netip.Addr) bool { return !isHeld(ip) })
+		near := open.zonal && slices.ContainsFunc(open.among, isInZone)
 		switch late := now.Sub(open.made) >= openFor; {
-		case FamilyOf(of.pod) != family || unheld && !late:
-		case slices.ContainsFunc(open.among, isHeld):
+		case FamilyOf(of.pod) != family || slices.ContainsFunc(open.among, isUnheld) && !late && !near:
+		case near || !open.zonal && slices.ContainsFunc(open.among, isHeld):
 			s.choices.drop(s.Config.NodeName, of.service, of.pod)
 			s.planners[family].Chosen(of.pod)
-		case s.Config.Steering.Mode == holders.Required:
-			s.choices.open[of] = openChoice{open.among, now}
+		case !open.zonal && s.Config.Steering.Mode == holders.Required:
+			s.choices.open[of] = openChoice{open.among, false, now}
 		default:
 			delete(s.choices.open, of)
 		}

@@ -321,6 +321,46 @@ func TestChoices_OpenWithoutHolders(t *testing.T) {
 	}
 }
 
+// TestChoices_OpenInAnotherZone: while one of the addresses is held by nobody, a pod that was given one of another zone gets the one of its
+// own zone when that is held. It gets no other one, and after ten seconds it keeps what it has.
+func TestChoices_OpenInAnotherZone(t *testing.T) {
+	first, second, third := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("203.0.113.3")
+	for name, test := range map[string]struct {
+		after time.Duration
+		held  map[netip.Addr]string
+		want  string
+	}{
+		"its zone's is held":              {time.Second, map[netip.Addr]string{first: "yonder", second: "here"}, "203.0.113.2"},
+		"its zone's is held after long":   {openFor, map[netip.Addr]string{first: "yonder", second: "yonder"}, "203.0.113.1"},
+		"the others are in another zone":  {time.Second, map[netip.Addr]string{first: "yonder", second: "yonder", third: "yonder"}, "203.0.113.1"},
+		"the one that it has is not held": {time.Second, map[netip.Addr]string{second: "yonder"}, "203.0.113.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newChoiceTest(t)
+				s.SetNode(zoned("here", "a"))
+				s.SetNode(zoned("yonder", "b"))
+				s.SetHolders(v1.IPv4Protocol, map[netip.Addr]string{first: "yonder"})
+				s.SetService(naming(three))
+				s.setSlice(manyPods("here", 0, 60))
+				s.leaving()
+				time.Sleep(test.after)
+				s.SetHolders(v1.IPv4Protocol, test.held)
+				got := s.leaving()
+				if all := slices.Sorted(maps.Keys(shares(got))); !slices.Equal(all, []string{test.want}) {
+					t.Errorf("pods leave from %v, want %s", all, test.want)
+				}
+				time.Sleep(openFor)
+				s.leaving()
+				s.SetHolders(v1.IPv4Protocol, map[netip.Addr]string{first: "yonder", second: "yonder", third: "here"})
+				if diff := cmp.Diff(got, s.leaving(), compareNetip); diff != "" {
+					t.Errorf("the choice is final, and changes (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
 // TestChoices_TwoServices of a pod do not disturb each other: whatever becomes of one, the pod keeps the other's egress IP. Two that can
 // agree do.
 func TestChoices_TwoServices(t *testing.T) {
