@@ -13,15 +13,16 @@
 //	2026-11-27T04:00:00.000Z gap 2026-11-27T03:41:00.000Z
 //	2026-11-27T04:00:00.001Z - 2 2026-11-27T03:41:00.000Z
 //
-// The first line has the version of the form, the node, the time from which on the file has everything, and that of the file before, or -.
-// Times are RFC 3339. Then each line is one of
+// The first line has the version of the form, the node, the time from which on the file has everything, and that of the file before with
+// how many bytes this one has, or -. Where a copy of that one has less, some of it is missing, and what is between them is not certain. So it is
+// where no size is told, as in files of before 2026-12. Times are RFC 3339. Then each line is one of
 //
 //	TIME + REF POD UID POD-IP SERVICE EGRESS-IP PORTS   the pod has the ports since TIME. ~: it shares them with others.
 //	                                                    A Service of another namespace is written with it.
 //	                                                    +: a second block, besides that of another line.
 //	TIME - REF                                          what REF has in this file ended at TIME
 //	TIME - REF SEEN                                     it ended at TIME or before, but not before SEEN
-//	TIME alive                                          everything until TIME is in front of this line
+//	TIME alive                                          everything until TIME is in front of this line, or in the file before
 //	TIME gap SINCE                                      nobody wrote between SINCE and TIME; what was assigned before was so
 //	                                                    all the time, unless a line says otherwise
 //

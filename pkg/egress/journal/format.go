@@ -29,8 +29,10 @@ const sharedMark, secondMark = '~', '+'
 // header is the first line of a file.
 type header struct {
 	node string
-	// from is the time from which on the file has everything; after is that of the file before, zero if there is none.
+	// from is the time from which on the file has everything; after is that of the file before, zero if there is none, and afterSize how many
+	// bytes that one has. It is 0 in files of before 2026-12.
 	from, after time.Time
+	afterSize   int64
 }
 
 func (h header) appendTo(text []byte) []byte {
@@ -39,7 +41,7 @@ func (h header) appendTo(text []byte) []byte {
 	if h.after.IsZero() {
 		text = append(text, none...)
 	} else {
-		text = appendTime(text, h.after)
+		text = strconv.AppendInt(append(appendTime(text, h.after), ' '), h.afterSize, 10)
 	}
 	return append(text, '\n')
 }
@@ -48,7 +50,7 @@ func (h header) appendTo(text []byte) []byte {
 func parseHeader(line []byte) (h header, err error) {
 	rest, ours := bytes.CutPrefix(line, []byte(magic))
 	fields := bytes.Split(rest, []byte{' '})
-	if !ours || len(fields) != 3 || len(fields[0]) == 0 {
+	if !ours || len(fields) < 3 || len(fields) > 4 || len(fields[0]) == 0 {
 		return h, errors.New("it does not begin like a journal of version 1")
 	}
 	h.node = string(fields[0])
@@ -57,6 +59,9 @@ func parseHeader(line []byte) (h header, err error) {
 	}
 	if string(fields[2]) != none {
 		h.after, err = parseTime(fields[2])
+	}
+	if err == nil && len(fields) == 4 {
+		h.afterSize, err = strconv.ParseInt(string(fields[3]), 10, 64)
 	}
 	return h, err
 }

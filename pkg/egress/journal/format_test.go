@@ -43,7 +43,7 @@ func TestFormat_IsAsDocumented(t *testing.T) {
 	six := assignment("web-6", 1024, at("03:00:00.000"))
 	six.Service, six.EgressIP, six.Pod.IP = "bank/gate", netip.MustParseAddr("2001:db8:113::10"), netip.MustParseAddr("fd00::5")
 	text := header{node: "node-a", from: at("02:00:00.000")}.appendTo(nil)
-	text = header{node: "node-a", from: at("02:00:00.000"), after: at("01:00:00.000")}.appendTo(text)
+	text = header{node: "node-a", from: at("02:00:00.000"), after: at("01:00:00.000"), afterSize: 4096}.appendTo(text)
 	text = appendAssigned(text, 37, assignment("web-0", 32000-32000%512, at("03:12:00.123")))
 	text = appendAssigned(text, 1, sharing("web-1", at("03:12:00.000")))
 	text = appendAssigned(text, 2, six)
@@ -52,7 +52,7 @@ func TestFormat_IsAsDocumented(t *testing.T) {
 	text = appendAlive(text, at("04:01:00.000"))
 	text = appendGap(text, at("04:03:00.000"), at("04:01:00.000"))
 	const want = `origin-node-journal 1 node-a 2026-11-27T02:00:00.000Z -
-origin-node-journal 1 node-a 2026-11-27T02:00:00.000Z 2026-11-27T01:00:00.000Z
+origin-node-journal 1 node-a 2026-11-27T02:00:00.000Z 2026-11-27T01:00:00.000Z 4096
 2026-11-27T03:12:00.123Z + 11 shop/web-0 uid-of-web-0 10.128.0.11 web 203.0.113.10 31744-32255
 2026-11-27T03:12:00.000Z + 1 shop/web-1 uid-of-web-1 10.128.0.11 web 203.0.113.10 ~61440-65535
 2026-11-27T03:00:00.000Z + 2 shop/web-6 uid-of-web-6 fd00::5 bank/gate 2001:db8:113::10 1024-1535

@@ -46,7 +46,7 @@ func Join(files []*File) *History {
 	}
 	for node, files := range byNode {
 		slices.SortStableFunc(files, func(a, b *File) int {
-			return cmp.Or(a.from.Compare(b.from), a.after.Compare(b.after), cmp.Compare(b.size, a.size))
+			return cmp.Or(a.from.Compare(b.from), a.after.Compare(b.after), cmp.Compare(b.read, a.read))
 		})
 		files = slices.CompactFunc(files, func(a, b *File) bool { return a.from.Equal(b.from) && a.after.Equal(b.after) })
 		h.nodes[node] = joinNode(files)
@@ -60,7 +60,7 @@ func joinNode(files []*File) *nodeHistory {
 	open := map[identity]int{} // in n.spans
 	for i, f := range files {
 		covered := slices.Clone(f.covered)
-		if i > 0 && files[i-1].from.Equal(f.after) && files[i-1].damaged == nil {
+		if i > 0 && f.goesOn(files[i-1]) {
 			covered[0].From = n.covered[len(n.covered)-1].From
 			n.covered = n.covered[:len(n.covered)-1]
 		}

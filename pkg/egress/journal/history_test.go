@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -81,6 +82,45 @@ func breakFile(t *testing.T, j *Journal, name string, now bool) {
 	}
 }
 
+// begins has a file begin while lines wait, to which they cannot be written either.
+func (w *world) begins() {
+	synctest.Wait() // the writer waits
+	if err := w.j.store.begin(time.Now(), w.j.store.assignments(), time.Time{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.breaks(true)
+}
+
+// checkCut checks that nothing wrong is said where a copy of a file is cut short.
+func (w *world) checkCut() {
+	numbers, err := numbered(w.folder)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cut, all := w.random.IntN(len(numbers)), []*File{}
+	for i, number := range numbers {
+		name := filepath.Join(w.folder, fileName(number))
+		text, err := os.ReadFile(name)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if i == cut {
+			text = text[:w.random.IntN(len(text))]
+		}
+		f, err := Read(name, bytes.NewReader(text), nil)
+		if err != nil && i != cut {
+			w.t.Fatal(err)
+		}
+		if err == nil {
+			all = append(all, f)
+		}
+	}
+	h := Join(all)
+	for range 20 {
+		w.ask(h, netip.MustParseAddrPort("203.0.113.10:1024"), w.opened[0].Add(time.Duration(w.random.Int64N(int64(time.Since(w.opened[0]))))), false)
+	}
+}
+
 // crash ends the process without a last line, or with a part of one.
 func (w *world) crash() {
 	w.breaks(true)
@@ -111,6 +151,8 @@ func (w *world) step() {
 		time.Sleep(2 * beat)
 	case n < 85:
 		w.breaks(!w.broken)
+	case n < 87 && w.broken:
+		w.begins()
 	case n < 90:
 		w.restart(w.crash)
 	case n < 95:
@@ -328,6 +370,7 @@ func TestHistory_IsTrue(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			w.checkCut()
 			alone := Join([]*File{last})
 			for range 20 {
 				w.ask(alone, netip.MustParseAddrPort("203.0.113.10:1024"), last.from.Add(time.Duration(w.random.IntN(100_000))*time.Millisecond), false)

@@ -127,7 +127,9 @@ func (j *Journal) takeOver() {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.before = j.store.before
+	if j.before = j.store.before; j.before.After(time.Now()) {
+		j.before = precise(time.Now()) // the clock was set back
+	}
 	for k, w := range j.store.now {
 		_, known := j.known[k]
 		switch {

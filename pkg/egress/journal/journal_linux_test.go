@@ -205,8 +205,8 @@ func TestJournal_Rotates(t *testing.T) {
 		name := filepath.Join(folder, fileName(number))
 		f, err := readFile(name, nil)
 		must(t, err)
-		if f.size > 2500 || f.damaged != nil {
-			t.Errorf("%s has %d bytes, %v", name, f.size, f.damaged)
+		if f.read > 2500 || f.damaged != nil {
+			t.Errorf("%s has %d bytes, %v", name, f.read, f.damaged)
 		}
 		if got := f.spans[0]; got.Pod.Name != "lasts" || !got.Since.Equal(precise(lasts.Since)) {
 			t.Errorf("%s begins with %+v", name, got)

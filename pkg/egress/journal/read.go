@@ -68,9 +68,9 @@ type File struct {
 	spans []Span
 	// open are the indexes of those spans that have not ended, by reference.
 	open map[uint64]int
-	// refs is how many references the file has used, and size how many bytes its lines have.
+	// refs is how many references the file has used, and read how many bytes its lines have.
 	refs uint64
-	size int64
+	read int64
 	// damaged is the first thing that is wrong with a line; nil if all are right. What is after it has ends that are missing, maybe.
 	damaged error
 	// cut: after the last line comes one that has no end.
@@ -87,7 +87,7 @@ func Read(name string, from io.Reader, want Wanted) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: its first line: %w", name, wholeOr(err))
 	}
-	f := &File{Name: name, open: map[uint64]int{}, size: int64(len(text)) + 1}
+	f := &File{Name: name, open: map[uint64]int{}, read: int64(len(text)) + 1}
 	if f.header, err = parseHeader(text); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -107,7 +107,7 @@ func Read(name string, from io.Reader, want Wanted) (*File, error) {
 		case err != nil && !errors.Is(err, errLong):
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		f.size += int64(len(text)) + 1
+		f.read += int64(len(text)) + 1
 		var l line
 		if err == nil {
 			l, err = parseLine(text)
@@ -171,7 +171,10 @@ func (f *File) take(l line, want Wanted, others references) error {
 		others.remove(l.ref)
 	case alive:
 		if f.damaged == nil {
-			last.To, f.live = later(l.at, last.To), later(l.at, f.live)
+			if last.To = later(l.at, last.To); l.at.Before(f.from) { // the file began while lines of before had to wait
+				last.To = l.at
+			}
+			f.live = later(l.at, f.live)
 		}
 	case gap:
 		if f.damaged == nil {
@@ -208,6 +211,12 @@ func (f *File) finish() {
 	for _, i := range f.open {
 		f.spans[i].Seen = later(f.live, f.spans[i].Since)
 	}
+}
+
+// goesOn tells whether the file has everything that came after another one, of which no line is missing, nor what this one began with.
+func (f *File) goesOn(before *File) bool {
+	begun := !f.live.IsZero() || len(f.covered) > 1
+	return begun && f.after.Equal(before.from) && f.afterSize > 0 && before.read >= f.afterSize && before.damaged == nil
 }
 
 // end is the last time of which the file has everything.

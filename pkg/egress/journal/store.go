@@ -94,7 +94,7 @@ func (s *store) open(at time.Time) error {
 		a := last.spans[i].Assignment
 		s.now[identityOf(a)] = written{a, ref}
 	}
-	s.header, s.size, s.refs, s.covered, s.before, s.healed = last.header, last.size, last.refs, last.end(), last.end(), last.damaged
+	s.header, s.size, s.refs, s.covered, s.before, s.healed = last.header, last.read, last.refs, last.end(), last.end(), last.damaged
 	if last.damaged != nil {
 		return s.begin(at, s.assignments(), s.covered)
 	}
@@ -160,7 +160,7 @@ func (s *store) assignments() (all []portblocks.Assignment) {
 func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since time.Time) error {
 	h := header{node: s.node, from: later(precise(at), s.from.Add(time.Millisecond))}
 	if s.node == s.header.node {
-		h.after = s.from
+		h.after, h.afterSize = s.from, s.size
 	}
 	text := h.appendTo(nil)
 	slices.SortFunc(assignments, func(a, b portblocks.Assignment) int { return compareSpans(Span{Assignment: a}, Span{Assignment: b}) })
@@ -170,8 +170,13 @@ func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since t
 		now[identityOf(a)] = written{a, ref}
 		text = appendAssigned(text, ref, a)
 	}
-	if !since.IsZero() {
+	covered := h.from
+	switch {
+	case !since.IsZero():
 		text = appendGap(text, h.from, since)
+	case !h.after.IsZero(): // lines of before may have to wait
+		covered = s.covered
+		text = appendAlive(text, covered)
 	}
 	file, err := s.create(fileName(s.number+1), text)
 	if err != nil {
@@ -181,7 +186,7 @@ func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since t
 		_ = s.file.Close() // all of it is on the disk
 	}
 	s.file, s.number, s.header, s.rest, s.many = file, s.number+1, h, false, true
-	s.size, s.begun, s.now, s.refs, s.covered = int64(len(text)), int64(len(text)), now, uint64(len(assignments)), h.from
+	s.size, s.begun, s.now, s.refs, s.covered = int64(len(text)), int64(len(text)), now, uint64(len(assignments)), covered
 	return nil
 }
 
