@@ -7,8 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -204,7 +202,7 @@ func (e *Extension) newAttacher() *attach.Attacher {
 		node.Assign, node.Recorded, node.Follow, node.TakeLocalPorts = e.sourcePorts.Assign, e.sourcePorts.Recorded, e.sourcePorts.Follow, e.sourcePorts.TakeLocalPorts
 	}
 	attacher := attach.New(klog.NewContext(e.ctx, e.logger), e.config.Attaching, e.state, node)
-	if !givesBlocks {
+	if !givesBlocks && !e.config.PortBlocksUnavailable {
 		attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
 	}
 	return attacher
@@ -227,7 +225,7 @@ func (e *Extension) newSteerer(ctx context.Context, client kubernetes.Interface,
 // leasesFail is told why Leases cannot be used, or with nil that they can.
 func (e *Extension) leasesFail(what holders.Access, err error) {
 	e.report.LeasesFail(what, err)
-	if what == holders.Reading && apierrors.ReasonForError(err) != metav1.StatusReasonUnknown {
+	if what == holders.Reading && holders.IsRefused(err) {
 		e.steerer.LeasesRefused()
 	}
 }

@@ -82,7 +82,7 @@ func (p *Proxy) takePool() error {
 		former = ""
 	}
 	p.extension.Pool = cluster.Pool{Networks: networks, Nodes: selector, Former: former}
-	p.extension.Membership = poolnode.Membership{Port: f.port, DrainFile: p.flags.socket + ".drained"}
+	p.extension.Membership = poolnode.Membership{Port: f.port, DrainFile: drainNote(p.flags.socket)}
 	if len(networks) > 0 {
 		p.extension.Ways.Kernel.AssignPort = f.port
 	}

@@ -150,6 +150,9 @@ func keptFile(socket, name string) string {
 	return socket + "." + name
 }
 
+// drainNote is there as long as the node with this socket is drained.
+func drainNote(socket string) string { return socket + ".drained" }
+
 // keptKeys has the keys that nodes share, keptNodes what Nodes registered with.
 func keptKeys(socket string) string  { return keptFile(socket, "keys") }
 func keptNodes(socket string) string { return keptFile(socket, "nodes") }
@@ -195,6 +198,7 @@ func parseMarkMask(text string) (uint32, error) {
 func (p *Proxy) checkSteering(ctx context.Context) error {
 	s := &p.extension.Steering
 	if s.Mode == holders.Off {
+		p.tellOthers(ctx, true)
 		return cleanupSteering(ctx, p.extension.Backend)
 	}
 	err := steeringAvailable(ctx, p.extension.Ways.Kernel)
@@ -215,13 +219,15 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	klog.FromContext(ctx).Error(err, "This node cannot send packets to the nodes that hold their egress IPs: its pods whose egress IP is on another node use it here, and get no answers. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
 	s.Mode, s.Unavailable = holders.Off, err
+	p.tellOthers(ctx, false)
+	p.extension.PortBlocksUnavailable = true
 	return cleanupSteering(ctx, p.extension.Backend)
 }
 
 // withoutBlocks has pods get no blocks of source ports, for this reason. Packets may be steered all the same.
 func (p *Proxy) withoutBlocks(ctx context.Context, err error) {
 	klog.FromContext(ctx).Error(err, "Pods get no source ports of their own. Remove the cause and restart the node, or remove the argument", "argument", "proxyArguments."+portBlocksKey)
-	p.extension.PortBlocks, p.extension.Ways.Kernel.PortBlocks = 0, false
+	p.extension.PortBlocks, p.extension.PortBlocksUnavailable, p.extension.Ways.Kernel.PortBlocks = 0, true, false
 }
 
 // warnOfOthers logs other software's rules and settings that may keep packets from being steered. 'openshift egress verify' says it again.

@@ -30,7 +30,7 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	p.withdrawOnce(ctx)
+	p.withdrawOnce(ctx, true)
 	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips iptables if it is locked
 		return err
 	}
@@ -38,11 +38,19 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	// the proxier's they cannot be reached.
 	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
 	err = errors.Join(cleanupEgress(ctx), redirect.Withdraw(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier),
-		p.removePlugin(), kept.Remove(keptKeys(p.flags.socket)), kept.Remove(keptNodes(p.flags.socket)))
+		p.removePlugin(), kept.Remove(keptKeys(p.flags.socket)), kept.Remove(keptNodes(p.flags.socket)), p.forgetDrain())
 	if err != nil {
 		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}
 	return nil
+}
+
+// forgetDrain forgets that an operator has drained this node. A node without a socket cannot be drained.
+func (p *Proxy) forgetDrain() error {
+	if p.flags.socket == "" {
+		return nil
+	}
+	return kept.Remove(drainNote(p.flags.socket))
 }
 
 // CleanupDryRun prints the files that Cleanup takes the CNI plugin out of, one in each line, and changes nothing.

@@ -279,6 +279,7 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 		}
 	}
 	if !p.flags.enabled {
+		p.tellOthers(ctx, true)
 		err := errors.Join(cleanupEgress(ctx), attach.ForgetAttachments(p.flags.attaching.Socket))
 		if !p.tunnelFlags.enabled { // which resets connections, too
 			err = errors.Join(err, conntrack.Cleanup(ctx))

@@ -9,6 +9,9 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
@@ -40,8 +43,19 @@ func (p *Proxy) keepWithdrawing(ctx context.Context, client kubernetes.Interface
 	}
 }
 
-// withdrawOnce is withdraw for a process that ends. It needs an API server, and says so if there is none.
-func (p *Proxy) withdrawOnce(ctx context.Context) {
+// tellOthers is withdrawOnce for a node that steers nothing any more, if an earlier process has: before its rules go.
+func (p *Proxy) tellOthers(ctx context.Context, blocks bool) {
+	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+		if steered, err := steering.Stands(ctx, family); err != nil || len(steered.All()) > 0 {
+			p.withdrawOnce(ctx, blocks)
+			return
+		}
+	}
+}
+
+// withdrawOnce is withdraw for a process that ends, or that does not wait. With blocks it gives back what the node has claimed for its
+// pods, too. It needs an API server, and says so if there is none.
+func (p *Proxy) withdrawOnce(ctx context.Context, blocks bool) {
 	const patience = 5 * time.Second
 	if p.options.Config().ClientConnection.Kubeconfig == "" {
 		return
@@ -53,6 +67,9 @@ func (p *Proxy) withdrawOnce(ctx context.Context) {
 		var client kubernetes.Interface
 		if client, err = kubernetes.NewForConfig(config); err == nil {
 			err = p.leases(client).Withdraw(ctx, p.nodeName())
+		}
+		if blocks && err == nil {
+			err = portblocks.Withdraw(ctx, client, p.flags.steering.leaseNamespace, p.nodeName())
 		}
 	}
 	if err != nil && !apierrors.IsForbidden(err) {

@@ -69,7 +69,10 @@ func (l *pluginList) look(now time.Time) (changed string, missing error) {
 		if bytes.Equal(entry, list.Plugins[0]) {
 			return "", fmt.Errorf("%s: %w", list.Path, errFirst)
 		}
-		if asks := socketOf(entry); asks != l.socket {
+		switch asks := socketOf(entry); {
+		case asks != l.socket && l.plugins != "":
+			return list.Path, l.redirect(list)
+		case asks != l.socket:
 			return "", fmt.Errorf("%s has it with the socket %q, but this node listens at %q, so the plugin asks no node, or looks for its files in another folder: correct \"socket\" in its entry, or egress-snat-cni-socket", list.Path, asks, l.socket)
 		}
 		return "", nil
@@ -94,6 +97,20 @@ func socketOf(entry json.RawMessage) string {
 		return "" // what is no text is no socket of this node's
 	}
 	return cmp.Or(c.Socket, attachments.DefaultSocket)
+}
+
+// redirect has the entry, which is of another configuration of this node, ask at this node's socket. Else it stays as it is.
+func (l *pluginList) redirect(list conflist.List) error {
+	entry := map[string]any{}
+	err := json.Unmarshal(l.entry, &entry)
+	if err == nil {
+		entry["socket"] = l.socket
+		l.entry, err = json.Marshal(entry)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: change the socket of %s: %w", list.Path, cni.Plugin, err)
+	}
+	return list.Replace(cni.Plugin, l.entry)
 }
 
 // find returns the list that pods start with. Behind the configuration of a single plugin, such as Multus, that is one that

@@ -126,6 +126,13 @@ func TestPluginList_Puts(t *testing.T) {
 	l.sees(errUnlabelled.Error(), "")
 	l.labels = nil
 	l.sees("", "origin-node-cni")
+	l.writes(strings.Replace(withPlugin, `"waitSeconds": 20`, `"waitSeconds": 20, "socket": "/run/former.sock"`, 1))
+	l.sees("", "origin-node-cni")
+	if text, err := os.ReadFile(l.file()); err != nil || strings.Contains(string(text), "former") || !strings.Contains(string(text), `"waitSeconds": 20`) {
+		t.Errorf("after a change of the socket: %v\n%s", err, text)
+	}
+	l.writes(bridge)
+	l.sees("", "origin-node-cni")
 	l.sees("", "origin-node-cni")
 	l.writes(pluginFirst)
 	l.sees(errFirst.Error(), "origin-node-cni")

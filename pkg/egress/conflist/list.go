@@ -132,6 +132,13 @@ func (l List) Append(entry json.RawMessage) error {
 	return l.write(append(slices.Clone(l.Plugins), entry))
 }
 
+// Replace writes the list, which has a plugin, with another entry for it.
+func (l List) Replace(plugin string, entry json.RawMessage) error {
+	plugins := slices.Clone(l.Plugins)
+	plugins[slices.IndexFunc(plugins, isOf(plugin))] = entry
+	return l.write(plugins)
+}
+
 // Remove writes the list without a plugin.
 func (l List) Remove(plugin string) error {
 	return l.write(slices.DeleteFunc(slices.Clone(l.Plugins), isOf(plugin)))

@@ -46,18 +46,18 @@ func (l Leases) failing(what Access, err error) {
 
 // explain adds to an error what an operator needs to act on it.
 func (l Leases) explain(err error) error {
-	if l.Explain != nil && !isRefused(err) {
+	if l.Explain != nil && !IsRefused(err) {
 		return l.Explain(err)
 	}
 	return Explain(err)
 }
 
-// isRefused tells whether a right or the namespace is missing.
-func isRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
+// IsRefused tells whether an error about Leases says that a right or the namespace is missing.
+func IsRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
 // Explain adds to an error about Leases which right or namespace is missing, if one is.
 func Explain(err error) error {
-	if isRefused(err) {
+	if IsRefused(err) {
 		return fmt.Errorf("%w; apply images/node/rbac.yaml, which has the namespace of the Leases and the rights in it; if egress-snat-lease-namespace names another namespace than it does, change it accordingly", err)
 	}
 	return err

@@ -312,6 +312,36 @@ func (k *Keeper) get(ctx context.Context, egressIP netip.Addr) (version uint64, 
 	return 0, nil, fmt.Errorf("there is no Lease %s/%s", k.config.Namespace, LeaseName(egressIP))
 }
 
+// Withdraw gives back all blocks that a node has claimed in the Leases of a namespace. It is for a node on which no [Keeper] runs. Leases
+// that cannot be read stay as they are, with an error.
+func Withdraw(ctx context.Context, client kubernetes.Interface, namespace, node string) error {
+	leases := client.CoordinationV1().Leases(namespace)
+	list, err := leases.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list Leases in %s: %w", namespace, err)
+	}
+	var errs []error
+	for _, lease := range list.Items {
+		ip, is := EgressIPOf(lease.Name)
+		if !is {
+			continue
+		}
+		version, claims, err := readClaims(&lease)
+		others := maps.Clone(claims)
+		maps.DeleteFunc(others, func(_ kernel.Ports, c Claim) bool { return c.Node == node })
+		if err == nil && len(others) < len(claims) {
+			var patch []byte
+			if patch, err = (Write{EgressIP: ip, Version: version, Claims: others}).patch(); err == nil {
+				_, err = leases.Patch(ctx, lease.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+			}
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("give back blocks of source ports in the Lease %s/%s: %w", namespace, lease.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // outcomeOf says what an error means for the write that it is of. Where the API server has said no, nothing of it comes later.
 func outcomeOf(err error) Outcome {
 	switch reason := apierrors.ReasonForError(err); {

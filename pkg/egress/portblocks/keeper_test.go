@@ -334,3 +334,34 @@ func TestParseAssigned_WhatIsFormatted(t *testing.T) {
 		t.Errorf("%v, %v", blocks, err)
 	}
 }
+
+// TestWithdraw_GivesBackOwnBlocks, of all egress IPs, and no others; what cannot be read stays, and is told.
+func TestWithdraw_GivesBackOwnBlocks(t *testing.T) {
+	s := newAPIServer(t)
+	lease := func(name, text string) *coordinationv1.Lease {
+		l := &coordinationv1.Lease{}
+		l.Namespace, l.Name, l.ResourceVersion, l.Annotations = "origin-node", name, "7", map[string]string{Annotation: text}
+		return l
+	}
+	const both = `{"1024-1535":{"node":"node-1","since":"2026-11-27T08:00:00Z"},"1536-2047":{"node":"node-2","since":"2026-11-27T08:00:00Z"}}`
+	const others = `{"1536-2047":{"node":"node-2","since":"2026-11-27T08:00:00Z"}}`
+	const broken = `{"1024-1535":{"node":"node-1"},"1536-2047":7}`
+	before := map[string]string{LeaseName(egressIP): both, LeaseName(egressIP6): broken, "node-1": both}
+	for name, text := range before {
+		if err := s.Tracker().Add(lease(name, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Withdraw(t.Context(), s.Clientset, "origin-node", "node-1"); err == nil || !strings.Contains(err.Error(), "1536-2047") {
+		t.Errorf("of what cannot be read: %v", err)
+	}
+	for name, want := range map[string]string{LeaseName(egressIP): others, LeaseName(egressIP6): broken, "node-1": both} {
+		got, err := s.Tracker().Get(coordinationv1.SchemeGroupVersion.WithResource("leases"), "origin-node", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := got.(*coordinationv1.Lease).Annotations[Annotation]; text != want {
+			t.Errorf("%s: %s, want %s", name, text, want)
+		}
+	}
+}
