@@ -53,6 +53,13 @@ func (e *Extension) Watch(clients Clients) {
 	e.running.Go(func() { e.events.Run(e.ctx, clients.Kube.CoreV1()) })
 }
 
+// Refused is told, before Watch, what the API server answers this node while it is waited for.
+func (e *Extension) Refused(err error) {
+	if e.pool != nil {
+		e.pool.Refused(err)
+	}
+}
+
 // steer begins to follow who holds the egress IPs.
 func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily) {
 	if e.config.Steering.Off() {

@@ -23,8 +23,8 @@ import (
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
-// reportWaiting reports to the log and the service manager why the API server does not answer, until
-// ctx ends. kube-proxy waits for it without a limit, and at the default log level without a message.
+// reportWaiting reports to the log and the service manager why the API server does not answer, and to n.refused what it answers instead,
+// until ctx ends. kube-proxy waits for it without a limit, and at the default log level without a message.
 func (p *Proxy) reportWaiting(ctx context.Context, n *notifier) {
 	const first, again, patience = 5 * time.Second, 30 * time.Second, 10 * time.Second
 	logger := klog.FromContext(ctx)
@@ -36,6 +36,9 @@ func (p *Proxy) reportWaiting(ctx context.Context, n *notifier) {
 		waiting := "Waiting for the API server"
 		if apierrors.IsNotFound(err) {
 			waiting = "Waiting for the Node object of this node" // kube-proxy waits for it for 30 s
+		}
+		if n.refused != nil {
+			n.refused(err)
 		}
 		logger.Error(err, waiting+"; the rules in the kernel stay as they are", "kubeconfig", p.options.Config().ClientConnection.Kubeconfig)
 		n.tell(logger, []string{"STATUS=" + waiting + ": " + strings.ReplaceAll(err.Error(), "\n", " ")})

@@ -53,6 +53,13 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 	return x, nil
 }
 
+// refused is told why the API server gives this node no objects.
+func (x extensions) refused(err error) {
+	if x.snat != nil {
+		x.snat.Refused(err)
+	}
+}
+
 // checkBackend returns an error if the rules are to be written by nftables and this kernel cannot do that: no pod would have its egress IP.
 func (p *Proxy) checkBackend(ctx context.Context) error {
 	if p.extension.Backend != reconcile.NFTables || p.flags.backend == autoBackend && p.extension.Proxier == reconcile.IPTables { // that was chosen because the kernel can

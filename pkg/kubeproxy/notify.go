@@ -37,6 +37,8 @@ type notifier struct {
 	knows          func() bool
 	// extensions return the summaries of those that are switched on.
 	extensions []func() extension.Summary
+	// refused, if not nil, is told what the API server answers while it is waited for; it may be called again and again.
+	refused func(error)
 	// invalid tells whether the configuration has become invalid, so that the node continues with the old one.
 	invalid func() bool
 

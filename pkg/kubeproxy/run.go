@@ -98,6 +98,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}, st
 		return err
 	}
 	host := extension.NewHost(ctx, extensions.all()...)
+	n.refused = extensions.refused
 	server, clients, err := p.newServer(proxy.ContextWithSyncExtension(ctx, host), n)
 	if err != nil {
 		return err

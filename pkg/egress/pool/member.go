@@ -170,6 +170,7 @@ func (m *Member) expire(now time.Time) {
 // has just come back to the network, does not find alive yet. A majority that this member does not reach takes its addresses
 // without a word to it, and this member may find out late that it reaches none: so it goes by the Leases as well. What it gives
 // away itself it serves until the next holder says that it has it, which a Lease does not say; but one that it does not reach says nothing.
+// The next holder may have come into the pool while this node does not reach the API server, so that it is outside of it here.
 func (m *Member) giveWay(now time.Time) (actions []Action) {
 	speaks := func(p *peer) bool { return p.alive || now.Sub(p.spoke) <= validity }
 	cutOff := m.pool != nil && !m.Majority()
@@ -179,7 +180,7 @@ func (m *Member) giveWay(now time.Time) (actions []Action) {
 		switch {
 		case m.wanted != nil && !m.wanted[ip]:
 			actions = append(actions, m.release(ip, Unwanted, ""))
-		case rival != "" && m.outranked(ip, rival):
+		case rival != "" && (m.outranked(ip, rival) || m.objection(m.name, ip) != "" && m.peers[rival].state.Held[ip] > held[ip]):
 			actions = append(actions, m.giveTo(ip, rival))
 		case held[ip] > 0 && m.book.Overtaken(ip, held[ip], now) && (cutOff || m.objection(m.name, ip) == "" || m.takenOutOfReach(ip, now)):
 			actions = append(actions, m.release(ip, TakenOver, ""))

@@ -307,6 +307,21 @@ func TestMember_GivesAwayToAMemberNotToALease(t *testing.T) {
 	acts(t, m.Next(Alive{"c", false}, moment(0)), Release{Address: ip, Why: TakenOver})
 }
 
+// TestMember_GivesAwayToANodeThatItDoesNotKnow: a drain ends, too, if the next holder has come into the pool since this node has lost the API
+// server. Otherwise nobody outside the pool gets anything.
+func TestMember_GivesAwayToANodeThatItDoesNotKnow(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t, ip)
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
+	next := map[netip.Addr]uint64{ip: m.State().Held[ip] + 1}
+	m.Next(Heard{peerState("d", 1, next)}, moment(0))
+	acts(t, m.Next(Alive{"d", true}, moment(0)))
+	m.Next(Drain{Now: true}, moment(0))
+	if _, has := m.State().Held[ip]; has {
+		t.Error("the drained node has the address, and another one, too")
+	}
+}
+
 // TestMember_ToldWithoutAnEpoch: a process that has just started says what it has before it knows the epochs. That is no less than what its
 // Lease says.
 func TestMember_ToldWithoutAnEpoch(t *testing.T) {

@@ -2,12 +2,15 @@ package poolnode
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
 	"os/exec"
 	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
@@ -64,4 +67,32 @@ func TestPart_WithoutANode(t *testing.T) {
 			t.Error("the address stays although there is no Node")
 		}
 	})
+}
+
+// TestPart_Refused: the API server says that there is no Node of this name, or that the node has no rights; nothing else ends anything.
+func TestPart_Refused(t *testing.T) {
+	lab.InNamespace(t, testRefused)
+}
+
+func testRefused(t *testing.T) {
+	nodes := v1.Resource("nodes")
+	for name, test := range map[string]struct {
+		err   error
+		keeps bool
+	}{
+		"nobody answers":            {context.DeadlineExceeded, true},
+		"a load balancer's page":    {apierrors.NewGenericServerResponse(404, "list", nodes, "", "404 page not found", 0, true), true},
+		"too many requests":         {apierrors.NewTooManyRequests("later", 1), true},
+		"there is no Node":          {fmt.Errorf("this node: %w", apierrors.NewNotFound(nodes, "node-a")), false},
+		"the certificate has ended": {apierrors.NewUnauthorized("who is it?"), false},
+		"a right is missing":        {apierrors.NewForbidden(nodes, "", errors.New("not bound")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, stopped := newPoolTest(t), false
+			p.stopKeeping = func() { stopped = true }
+			if p.Refused(test.err); stopped == test.keeps {
+				t.Errorf("keeping has ended: %v", stopped)
+			}
+		})
+	}
 }

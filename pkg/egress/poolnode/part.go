@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -140,6 +141,19 @@ func (p *Part) Keep() {
 		pool.Keep(ctx, p.state.Config.Pool.Networks, steering.Device)
 	})
 	p.stopKeeping = func() { stop(); <-ended }
+}
+
+// Refused is told, before Start, what the API server answers this node instead of its objects. Without its Node object it has no part in the
+// pool. Without rights it does not know of new pods, for as long as that lasts: the kernel withdraws the addresses, and other nodes take them.
+func (p *Part) Refused(err error) {
+	var answer apierrors.APIStatus
+	named := errors.As(err, &answer) && answer.Status().Details != nil && answer.Status().Details.Name == p.state.Config.NodeName
+	switch {
+	case named && apierrors.IsNotFound(err): // and not a page that a load balancer does not find
+		p.letGo()
+	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+		p.stopKeeping()
+	}
 }
 
 // SetNode takes the newest version of a Node, and tells whether another one is in the pool.
