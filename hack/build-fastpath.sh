@@ -18,6 +18,20 @@ if [[ -z ${clang} ]]; then
 fi
 cd "${root}/hack/tools"
 types=(settings pod holder network sender hardware address counter)
-go run -mod=mod github.com/cilium/ebpf/cmd/bpf2go -go-package fastpath -output-dir "${dir}" -target bpfel,bpfeb \
+go run -mod=mod github.com/cilium/ebpf/cmd/bpf2go -go-package fastpath -output-dir "${dir}" -target bpfel,bpfeb -no-global-types \
   -cc "${clang}" -strip "$(command -v "llvm-strip-${version}" llvm-strip | head -1)" \
   -cflags "-O2 -mcpu=v3 -Wall -Werror -I/usr/include/$(uname -m)-linux-gnu" "${types[@]/#/-type=}" programs "${root}/pkg/kernel/fastpath/bpf/fastpath.c"
+
+# bpf2go writes the same Go code for each byte order, but for the programs that it embeds. It is in one file here, without what nobody uses.
+cd "${dir}"
+of_order='^//go:(build|embed) '
+embedding='^// Do not access this directly\.$'
+unused='^// (Names of all BPF objects|programs(|Program|Map|Variable)Specs contains|programsVariables contains)'
+if ! cmp <(grep -vE "${of_order}" programs_bpfel.go) <(grep -vE "${of_order}" programs_bpfeb.go) ||
+  [[ $(grep -cE "${of_order}|${embedding}|${unused}" programs_bpfel.go) != 9 ]]; then
+  echo "bpf2go writes other Go code than before: adapt what $0 takes from it" >&2
+  exit 1
+fi
+sed -E "/^\/\/go:build /d; /^\t_ \"embed\"$/d; /^\tprogramsVariables$/d; \#${unused}#,/^$/d; \#${embedding}#,\$d" programs_bpfel.go | gofmt >programs_linux.go
+sed -i "/^import ($/,\#${embedding}#c import _ \"embed\"\n\n// Do not access this directly." programs_bpfe[bl].go
+gofmt -w programs_bpfe[bl].go
