@@ -117,21 +117,17 @@ func FormatAssigned(assignments []Assignment) string {
 }
 
 func formatAssigned(assignments []Assignment, withSince bool) string {
-	type assigned struct { // without node: nodes of earlier versions need none either
-		Pod      Pod          `json:"pod"`
-		Service  string       `json:"service"`
-		EgressIP netip.Addr   `json:"egressIP"`
-		Ports    kernel.Ports `json:"ports"`
-		Shared   bool         `json:"shared,omitempty"`
-		Second   bool         `json:"second,omitempty"`
-		Since    time.Time    `json:"since,omitzero"`
+	type assigned struct {
+		Assignment
+		Node string `json:"node,omitempty"` // none, in place of the Assignment's: nodes of earlier versions need none either
 	}
 	list := make([]assigned, len(assignments))
 	for i, a := range assignments {
-		list[i] = assigned{Pod: a.Pod, Service: a.Service, EgressIP: a.EgressIP, Ports: a.Ports, Shared: a.Shared, Second: a.Second}
-		if withSince {
-			list[i].Since = a.Since.UTC().Truncate(time.Second)
+		a.Since = a.Since.UTC().Truncate(time.Second)
+		if !withSince {
+			a.Since = time.Time{}
 		}
+		list[i].Assignment = a
 	}
 	text, _ := json.Marshal(list) // all of it has a form in JSON
 	return string(text)
