@@ -1,6 +1,7 @@
 package sourceports
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -249,13 +250,8 @@ func (al *Allocator) reconcilePod(ctx context.Context, a attachments.Attachment)
 	return err
 }
 
-// uidOf returns the UID of a pod's object.
-func uidOf(a attachments.Attachment) string {
-	if a.Object != "" {
-		return a.Object
-	}
-	return a.Pod.UID
-}
+// uidOf returns the UID of a pod's object, or as long as that is unknown the one that the kubelet says: what is recorded has a UID.
+func uidOf(a attachments.Attachment) string { return cmp.Or(a.Object, a.Pod.UID) }
 
 // tellShared tells of a pod that shares although it was to have a block.
 func (al *Allocator) tellShared(a attachments.Attachment, ports []attachments.Ports, size int, why string) {
