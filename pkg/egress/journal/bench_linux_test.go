@@ -117,7 +117,7 @@ func BenchmarkAssigned(b *testing.B) {
 
 func benchmarkAssigned(b *testing.B, together int) {
 	folder := b.TempDir()
-	j, err := Open(folder, Config{Node: "node-a", Logger: logr.Discard()})
+	j, err := Open(folder, Config{Node: "node-a", Size: size, Logger: logr.Discard()})
 	if err != nil {
 		b.Fatal(err)
 	}

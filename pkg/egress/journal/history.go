@@ -105,14 +105,6 @@ func compareSpans(a, b Span) int {
 		cmp.Compare(a.Pod.Namespace, b.Pod.Namespace), cmp.Compare(a.Pod.Name, b.Pod.Name), cmp.Compare(a.Pod.UID, b.Pod.UID), cmp.Compare(a.Node, b.Node))
 }
 
-// Covered are the times of which the files have everything about a node's pods.
-func (h *History) Covered(node string) []Period {
-	if n := h.nodes[node]; n != nil {
-		return slices.Clone(n.covered)
-	}
-	return nil
-}
-
 // Answer is who had an address and a port.
 type Answer struct {
 	// Shared: the ports are those of all pods without ports of their own, and Spans are those that had them.

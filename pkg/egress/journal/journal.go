@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// Node is the node's name.
 	Node string
-	// Size is how many bytes all files have together, about; zero for [DefaultSize].
+	// Size is how many bytes all files have together, about, [LeastSize] or more: 64 MiB are enough for 350,000 pods' lives.
 	Size int64
 	// Logger gets a line for each assignment and each end of one, besides what is wrong.
 	Logger klog.Logger
@@ -37,8 +37,6 @@ type Report struct {
 }
 
 const (
-	// DefaultSize is enough for 350,000 pods' lives.
-	DefaultSize = 64 << 20
 	// LeastSize is the smallest one.
 	LeastSize = 1 << 20
 	// files is how many of them share the size. When the last one is full, the first one is removed.
@@ -94,9 +92,6 @@ var errClosed = errors.New("the journal is closed")
 // if path is no folder. If another process writes it still, or the disk is full or fails, the journal waits until that is over, and tells. Call Resume before anything
 // else. Close it.
 func Open(path string, config Config) (*Journal, error) {
-	if config.Size == 0 {
-		config.Size = DefaultSize
-	}
 	j := &Journal{
 		config: config, store: &store{folder: path, node: config.Node, limit: config.Size / files, most: files},
 		known: map[identity]portblocks.Assignment{}, tried: make(chan struct{}), wake: wake.New(), stop: make(chan struct{}), ended: make(chan struct{}),

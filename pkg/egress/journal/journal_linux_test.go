@@ -23,10 +23,13 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
+// size is more than these tests write.
+const size = 64 << 20
+
 // open opens the journal of a folder, as the process that has no pods.
 func open(t *testing.T, folder string, tell func(Report)) *Journal {
 	t.Helper()
-	j, err := Open(folder, Config{Node: "node-a", Logger: logr.Discard(), Tell: tell})
+	j, err := Open(folder, Config{Node: "node-a", Size: size, Logger: logr.Discard(), Tell: tell})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +101,7 @@ func TestJournal_WritesOnce(t *testing.T) {
 func TestJournal_IsLogged(t *testing.T) {
 	var text strings.Builder
 	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&text)))
-	j, err := Open(t.TempDir(), Config{Node: "node-a", Logger: logger})
+	j, err := Open(t.TempDir(), Config{Node: "node-a", Size: size, Logger: logger})
 	must(t, err)
 	a := assignment("web-0", 1024, at("03:12:00.123"))
 	must(t, errors.Join(j.Assigned(t.Context(), a), j.Assigned(t.Context(), a), j.Released(t.Context(), a, at("04:00:00.000")), j.Close()))
@@ -116,7 +119,7 @@ func TestJournal_IsLogged(t *testing.T) {
 func TestJournal_IsOfOneProcess(t *testing.T) {
 	folder := t.TempDir()
 	j, told := open(t, folder, nil), make(chan Report, 10)
-	other, err := Open(folder, Config{Node: "node-a", Tell: func(r Report) { told <- r }})
+	other, err := Open(folder, Config{Node: "node-a", Size: size, Tell: func(r Report) { told <- r }})
 	must(t, err)
 	if r := <-told; !errors.Is(r.Failing, errInUse) || !strings.Contains(r.Failing.Error(), folder) {
 		t.Errorf("a second one: %v", r.Failing)
@@ -213,7 +216,7 @@ func TestJournal_Rotates(t *testing.T) {
 		}
 	}
 	h := history(t, folder)
-	if covered := h.Covered("node-a"); len(covered) != 1 {
+	if covered := h.nodes["node-a"].covered; len(covered) != 1 {
 		t.Errorf("covered: %v", covered)
 	}
 	count := 0
@@ -399,7 +402,7 @@ func fillsUp(t *testing.T, disk string) {
 	if !slices.Equal(got, names) {
 		t.Errorf("written %q, want %q", got, names)
 	}
-	if covered := history(t, folder).Covered("node-a"); len(covered) != 1 {
+	if covered := history(t, folder).nodes["node-a"].covered; len(covered) != 1 {
 		t.Errorf("it says that something is missing: %v", covered)
 	}
 	opensFull(t, disk)
@@ -448,7 +451,7 @@ func TestJournal_GivesUpTooMany(t *testing.T) {
 	_ = j.Assigned(ctx, lasts)
 	must(t, j.Close())
 	h := history(t, folder)
-	if covered := h.Covered("node-a"); len(covered) < 2 {
+	if covered := h.nodes["node-a"].covered; len(covered) < 2 {
 		t.Errorf("covered: %v", covered)
 	}
 	for pod, port := range map[string]uint16{"before": 1024, "lasts": 4096} {
@@ -492,7 +495,7 @@ func TestJournal_FolderIsRemoved(t *testing.T) {
 		t.Errorf("written: %+v, want what both pods have", got)
 	}
 	told := make(chan Report, 10)
-	other, err := Open(folder, Config{Node: "node-a", Tell: func(r Report) { told <- r }})
+	other, err := Open(folder, Config{Node: "node-a", Size: size, Tell: func(r Report) { told <- r }})
 	must(t, err)
 	if r := <-told; !errors.Is(r.Failing, errInUse) {
 		t.Errorf("another process: %v, want %v", r.Failing, errInUse)
