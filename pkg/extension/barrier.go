@@ -72,6 +72,3 @@ func (b *Barrier) Await(ctx context.Context, every time.Duration, remind func(mi
 		}
 	}
 }
-
-// Opened returns a channel that is closed when nothing is missing any more.
-func (b *Barrier) Opened() <-chan struct{} { return b.open }

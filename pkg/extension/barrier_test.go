@@ -38,7 +38,7 @@ func TestBarrier_OpensWithTheLastKind(t *testing.T) {
 
 func isOpen(b *Barrier) bool {
 	select {
-	case <-b.Opened():
+	case <-b.open:
 		return true
 	default:
 		return false
