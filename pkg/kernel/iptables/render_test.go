@@ -219,8 +219,8 @@ func TestRender_PacketsMeetFewRules(t *testing.T) {
 		for range 2000 {
 			packet := Packet{Source: p.Bindings[r.IntN(len(p.Bindings))].Pod, Protocol: kernel.All}
 			for _, packet.Destination = range destinations(r, p) {
-				_, _, met := rules.trace(packet)
-				most = max(most, met)
+				steps, _ := rules.Trace(packet)
+				most = max(most, met(rules, steps))
 			}
 		}
 		// A network, the gotos to the trees, and for each tree a leaf below three levels of
@@ -229,6 +229,17 @@ func TestRender_PacketsMeetFewRules(t *testing.T) {
 			t.Errorf("%s: a packet meets %d rules, want %d at most", cidr, most, bound)
 		}
 	}
+}
+
+// met returns how many rules a packet meets that matches those of steps, the others included.
+func met(rules Ruleset, steps []Step) (count int) {
+	chain := RootChain
+	for _, step := range steps {
+		matched, _ := parseRule(step.Rule)
+		count += 1 + slices.Index(rules[chain], step.Rule)
+		chain = matched.chain
+	}
+	return count + len(rules[chain]) // of a chain in which it matches none
 }
 
 // TestTrace_TellsTheRule shows the steps, in a small ruleset and from tree to tree.
@@ -330,12 +341,12 @@ func TestRender_SkewedTreesAreNotTooDeep(t *testing.T) {
 			for _, cidr := range p.Exclusions {
 				for _, destination := range []netip.Addr{cidr.Addr(), cidr.Addr().Next()} {
 					packet := Packet{pod, destination, kernel.TCP}
-					_, got, met := rules.trace(packet)
+					steps, got := rules.Trace(packet)
 					if want := wantedEgressIP(p, bound, packet); got != want {
 						t.Fatalf("%v leaves from %s, want %s", packet, got, want)
 					}
 					// 20 levels have two branches each at most.
-					if met > 1+2*(2*20+leafRules)+15 {
+					if met := met(rules, steps); met > 1+2*(2*20+leafRules)+15 {
 						t.Fatalf("%v meets %d rules", packet, met)
 					}
 				}

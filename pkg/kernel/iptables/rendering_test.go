@@ -127,7 +127,7 @@ func TestRendering_CollidingNames(t *testing.T) {
 					pod := next.Bindings[r.IntN(len(next.Bindings))].Pod
 					for _, destination := range destinations(r, next) {
 						packet := Packet{pod, destination, kernel.TCP}
-						if _, got, _ := rendering.Ruleset().trace(packet); got != wantedEgressIP(next, bound, packet) {
+						if _, got := rendering.Ruleset().Trace(packet); got != wantedEgressIP(next, bound, packet) {
 							t.Fatalf("%s, seed %d, step %d: %v leaves from %s, want %s", cidr, seed, step, packet, got, wantedEgressIP(next, bound, packet))
 						}
 					}

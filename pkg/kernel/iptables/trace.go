@@ -26,33 +26,26 @@ type Step struct {
 // is not SNATed here but goes on in POSTROUTING. Rules that [Render] does not make, as
 // somebody else may have put into the kernel, are passed over.
 func (r Ruleset) Trace(p Packet) (steps []Step, snat netip.Addr) {
-	steps, snat, _ = r.trace(p)
-	return steps, snat
-}
-
-// trace also returns how many rules p meets, those that it does not match included.
-func (r Ruleset) trace(p Packet) (steps []Step, snat netip.Addr, met int) {
 	seen := map[string]bool{}
 	for chain := RootChain; chain != "" && !seen[chain]; {
 		// Netfilter has no circles; a ruleset may come from anywhere.
 		seen[chain] = true
-		matched, n, ok := firstMatch(r[chain], p)
-		met += n
+		text, matched, ok := firstMatch(r[chain], p)
 		if !ok {
 			break
 		}
-		steps = append(steps, Step{chain, r[chain][n-1]})
+		steps = append(steps, Step{chain, text})
 		chain, snat = matched.chain, matched.egressIP
 	}
-	return steps, snat, met
+	return steps, snat
 }
 
-// firstMatch returns the rule that decides on p, and how many rules p has then met.
-func firstMatch(rules []string, p Packet) (matched rule, met int, ok bool) {
-	for i, text := range rules {
+// firstMatch returns the rule that decides on p, and its text.
+func firstMatch(rules []string, p Packet) (text string, matched rule, ok bool) {
+	for _, text := range rules {
 		if r, known := parseRule(text); known && r.matches(p) {
-			return r, i + 1, true
+			return text, r, true
 		}
 	}
-	return rule{}, len(rules), false
+	return "", rule{}, false
 }
