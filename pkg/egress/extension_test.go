@@ -249,10 +249,10 @@ func runAsNode(t *testing.T, dir string) *Extension {
 		t.Fatal(err)
 	}
 	config.ContentType, config.AcceptContentTypes, config.QPS = "application/json", "application/json", -1
-	clients := Clients{Kube: kubernetes.NewForConfigOrDie(config), Config: configclient.NewForConfigOrDie(config)}
+	clients := Clients{Kube: kubernetes.NewForConfigOrDie(config), Config: configclient.NewForConfigOrDie(config), Explain: unexplained}
 	e := New(t.Context(), nodeConfig)
 	p := extension.NewHost(t.Context(), e).Wrap(&deaf{}, cluster.Families...)
-	clients.Nodes = extension.NewNodes(clients.Kube, func(err error) error { return err }, nil)
+	clients.Nodes = extension.NewNodes(clients.Kube, unexplained, nil)
 	e.Watch(clients)
 	go clients.Nodes.RunWithContext(t.Context())
 	go tellServices(t, clients.Kube, p)
@@ -260,6 +260,8 @@ func runAsNode(t *testing.T, dir string) *Extension {
 	clustertest.Eventually(t, "all objects are known", func() bool { return len(e.Summary().Missing) == 0 })
 	return e
 }
+
+func unexplained(err error) error { return err }
 
 // deaf is a proxier that does nothing with what it is told.
 type deaf struct{ proxy.Provider }

@@ -20,14 +20,14 @@ import (
 // Clients reach the API server.
 type Clients struct {
 	Kube kubernetes.Interface
-	// Claims claims blocks of source ports, with a limit of requests of its own: pods that start wait for them. Kube does if it is nil.
+	// Claims claims blocks of source ports, with a limit of requests of its own: pods that start wait for them.
 	Claims kubernetes.Interface
 	Config configclient.Interface
 	// Dynamic is for objects of kinds that a cluster need not have.
 	Dynamic dynamic.Interface
 	// Nodes is of [extension.NewNodes]; it runs after Watch.
 	Nodes cache.SharedIndexInformer
-	// Explain, if not nil, adds to an error of theirs what an operator needs to act on it.
+	// Explain adds to an error of theirs what an operator needs to act on it.
 	Explain func(error) error
 	// Outer is the IP family in which the nodes reach each other.
 	Outer v1.IPFamily
@@ -36,12 +36,7 @@ type Clients struct {
 // Watch begins to watch what the proxier does not, and to write Events. Call it once,
 // before the proxier's SyncLoop.
 func (e *Extension) Watch(clients Clients) {
-	if clients.Explain != nil {
-		e.explain = clients.Explain
-	}
-	if clients.Claims == nil {
-		clients.Claims = clients.Kube
-	}
+	e.explain = clients.Explain
 	e.steer(clients.Kube, clients.Claims, clients.Outer)
 	e.balancer.Follow(e.ctx, &e.running, clients.Dynamic, clients.Kube.Discovery())
 	e.running.Go(func() { e.ports.Run(klog.NewContext(e.ctx, e.logger)) })

@@ -29,8 +29,8 @@ func TestWatch_FaultsAreAskedForAtOnce(t *testing.T) {
 		server.Answer.Store(errors.NewNotFound(configv1.Resource(""), "").ErrStatus)
 		e, kube := New(ctx, config), fake.NewClientset()
 		e.Watch(Clients{
-			Kube: kube, Config: clustertest.NewConfigClient(t, server.Handle), Outer: v1.IPv4Protocol,
-			Nodes: extension.NewNodes(kube, func(err error) error { return err }, nil),
+			Kube: kube, Claims: kube, Config: clustertest.NewConfigClient(t, server.Handle), Outer: v1.IPv4Protocol,
+			Nodes: extension.NewNodes(kube, unexplained, nil), Explain: unexplained,
 		})
 		end()
 		e.running.Wait()
