@@ -13,6 +13,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // agentCommand as the first argument makes this program a node of the pool.
@@ -52,7 +53,10 @@ func agent(argument string, in io.Reader, out io.Writer) error {
 	}
 	const port = 7947
 	member := pool.NewMember(holders.NewDirectory(holders.Config{NodeName: s.Name}), pool.NewRun(), false)
-	r := pool.NewRunner(pool.Config{NodeName: s.Name, Port: port, Keys: func() holders.Keys { return holders.Keys{make([]byte, 32)} }, Networks: []netip.Prefix{netip.PrefixFrom(egressIP, egressIP.BitLen())}}, member)
+	r := pool.NewRunner(pool.Config{
+		NodeName: s.Name, Port: port, Keys: func() holders.Keys { return holders.Keys{make([]byte, 32)} }, Wake: wake.New(),
+		Networks: []netip.Prefix{netip.PrefixFrom(egressIP, egressIP.BitLen())},
+	}, member)
 	r.SetNodes(s.Nodes, slices.Sorted(maps.Keys(s.Nodes)), nil)
 	r.Tell(pool.Wanted{Addresses: []netip.Addr{egressIP}})
 	ctx, cancel := context.WithCancel(context.Background())

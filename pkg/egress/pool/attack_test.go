@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // liar is a process at node b's address that has the key, and says what it likes.
@@ -287,7 +288,7 @@ func TestAttack_StateIsBounded(t *testing.T) {
 // TestAttack_StatesDoNotQueue: however many states a node says while the Runner does something else, the newest waits alone, with all
 // that was said of it in parts, and what others say is not far behind.
 func TestAttack_StatesDoNotQueue(t *testing.T) {
-	r := NewRunner(Config{NodeName: "a"}, newMember("a"))
+	r := NewRunner(Config{NodeName: "a", Keys: testKeys, Wake: wake.New()}, newMember("a"))
 	r.Tell(Alive{"b", true})
 	part := func(version uint64, ip netip.Addr) Event {
 		return Reminded{State{Name: "b", Run: 1, Version: version, Part: true, Held: map[netip.Addr]uint64{ip: version}}}
@@ -328,7 +329,7 @@ func TestAttack_StatesDoNotQueue(t *testing.T) {
 // each time; what it says meanwhile is not forgotten.
 func TestAttack_ContestsAreFew(t *testing.T) {
 	m := newMember("a")
-	r := NewRunner(Config{NodeName: "a"}, m)
+	r := NewRunner(Config{NodeName: "a", Keys: testKeys, Wake: wake.New()}, m)
 	m.Next(Wanted{Addresses: []netip.Addr{ip1, ip2}}, moment(0))
 	m.had(map[netip.Addr]uint64{ip1: 5, ip2: 5})
 	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // fakeKernel is a kernel that fails when it is told to. Its interface does not exist, so nothing is announced.
@@ -66,7 +68,7 @@ func (k *fakeKernel) remove(ip netip.Addr, _ int) error {
 // newFakeRunner returns the Runner of member a with such a kernel. It is not run.
 func newFakeRunner() (*Runner, *fakeKernel) {
 	k := &fakeKernel{held: map[netip.Addr]int{}}
-	r := NewRunner(Config{NodeName: "a", Keys: testKeys}, newMember("a"))
+	r := NewRunner(Config{NodeName: "a", Keys: testKeys, Wake: wake.New()}, newMember("a"))
 	r.kernel = k
 	return r, k
 }

@@ -28,13 +28,13 @@ type Config struct {
 	// Port is where members speak to each other, by UDP and TCP.
 	Port uint16
 	// Keys returns what seals that, now: the first key seals, all of them open. Without a key this node neither says nor believes
-	// anything; nil for never. It must not wait.
+	// anything. It must not wait.
 	Keys func() holders.Keys
 	// Networks are where the pool's addresses lie. In them, this node has no addresses that it may lose.
 	Networks []netip.Prefix
 	// Ignored is the name of an interface that has no neighbours.
 	Ignored string
-	// Wake is sent when others have written in the member's book, or the member may have something to do; nil for never.
+	// Wake is sent when others have written in the member's book, or the member may have something to do.
 	Wake wake.Signal
 	// Moved is told of each address that was taken or released: of a released one before it is removed, and of a taken one before it
 	// is announced to the network, if its former holder still serves it. It writes into the book that the address has
@@ -97,7 +97,6 @@ func NewRun() uint64 {
 type Runner struct {
 	config Config
 	kernel kernel
-	wake   wake.Signal
 
 	mu    sync.Mutex
 	queue []Event
@@ -164,16 +163,9 @@ type Status struct {
 
 // NewRunner returns the Runner of a node, which does what the member decides.
 func NewRunner(c Config, member Decider) *Runner {
-	if c.Keys == nil {
-		c.Keys = func() holders.Keys { return nil }
-	}
-	if c.Wake == nil {
-		c.Wake = wake.New()
-	}
 	return &Runner{
 		config: c,
-		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored},
-		wake:   c.Wake, readdressed: wake.New(),
+		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored}, readdressed: wake.New(),
 		member: member,
 		last:   map[netip.Addr]Move{}, removing: map[netip.Addr]bool{},
 	}
@@ -192,7 +184,7 @@ func (r *Runner) Tell(e Event) {
 	}
 	r.queue = enqueue(r.queue, e)
 	r.isDue()
-	r.wake.Send()
+	r.config.Wake.Send()
 }
 
 // enqueue appends an event to those that wait. Of what a node says, the newest alone waits: one with the key may say thousands of states
@@ -293,7 +285,7 @@ func (r *Runner) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.wake:
+		case <-r.config.Wake:
 		case <-timer.C:
 		}
 		events := r.dequeue()

@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // A node of the pool in these tests is a process in a network namespace: this test binary.
@@ -58,7 +59,7 @@ func runNode(text string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
 	defer stop()
 	config := Config{
-		NodeName: c.Name, Port: 7947, Networks: poolNetworks, Ignored: "steer0",
+		NodeName: c.Name, Port: 7947, Networks: poolNetworks, Ignored: "steer0", Wake: wake.New(),
 		Moved: func(moves []Move) {
 			for _, m := range moves {
 				_ = json.NewEncoder(os.Stdout).Encode(m)

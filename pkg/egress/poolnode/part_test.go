@@ -87,6 +87,11 @@ func (p *poolTest) plansFor() map[netip.Addr]bool {
 	return place.Held
 }
 
+// newRunner returns this node's Runner, which does not run.
+func (p *poolTest) newRunner() *pool.Runner {
+	return pool.NewRunner(pool.Config{NodeName: "node-a", Keys: p.keys.Keys, Wake: p.steerer.MemberWake()}, p.steerer.Join(false))
+}
+
 // isLocal tells whether the egress IP is here.
 func (p *poolTest) isLocal() bool { return p.steerer.Holder(egressIP).State == holders.Local }
 
@@ -199,7 +204,7 @@ func TestPart_ThatHangsIsDue(t *testing.T) {
 		}
 	}
 	due(false, "without a part in the pool")
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
+	p.runner = p.newRunner()
 	due(false, "nothing has happened")
 	p.runner.Tell(pool.Tick{}) // its loop does not run
 	due(true, "an event waits")
@@ -237,7 +242,7 @@ func TestPart_FollowsThePlans(t *testing.T) {
 	if p.turn(); isDue() || !p.DueSince().IsZero() {
 		t.Error("something is due when all syncs were followed")
 	}
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false)) // it does not run
+	p.runner = p.newRunner()
 	p.Sync(v1.IPv4Protocol)
 	var running sync.WaitGroup
 	running.Go(p.run)
@@ -319,7 +324,7 @@ func TestCannotHold_SaysWhy(t *testing.T) {
 func TestPart_DrainIsRememberedOrNot(t *testing.T) {
 	p := newPoolTest(t)
 	p.config.DrainFile = filepath.Join(t.TempDir(), "drained")
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
+	p.runner = p.newRunner()
 	for _, step := range []struct{ now, remember, want bool }{
 		{now: true, want: false}, {now: true, remember: true, want: true}, {now: true, want: true}, {now: false, want: false},
 	} {
@@ -336,7 +341,7 @@ func TestPart_DrainIsRememberedOrNot(t *testing.T) {
 func TestPart_LeavesWithinTheShutdown(t *testing.T) {
 	p := newPoolTest(t)
 	p.GiveAllAway(t.Context()) // it has no part in the pool
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
+	p.runner = p.newRunner()
 	ctx, stop := context.WithTimeout(t.Context(), time.Millisecond)
 	defer stop()
 	p.GiveAllAway(ctx)
@@ -347,7 +352,7 @@ func TestPart_LeavesWithinTheShutdown(t *testing.T) {
 func TestPart_DrainOutlastsACancelledShutdown(t *testing.T) {
 	p := newPoolTest(t)
 	p.config.DrainFile = filepath.Join(t.TempDir(), "drained")
-	p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
+	p.runner = p.newRunner()
 	over, stop := context.WithCancel(t.Context())
 	stop()
 	drain := func(now, remember bool) {
@@ -648,7 +653,7 @@ func TestPart_AddressOfAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPoolTest(t)
-			p.runner = pool.NewRunner(pool.Config{NodeName: "node-a"}, p.steerer.Join(false))
+			p.runner = p.newRunner()
 			set := func(name, ip string, age int) {
 				n := clustertest.NewNode(name, ip, v1.ConditionTrue)
 				n.Labels, n.CreationTimestamp = map[string]string{"pool": "yes"}, metav1.Unix(int64(1000-age), 0)
