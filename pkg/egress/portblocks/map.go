@@ -52,6 +52,9 @@ func (m *Map) Tell(node string, direct bool, revision uint64, blocks []kernel.Bl
 	if *where != nil && (*where).revision == revision && slices.Equal((*where).blocks, blocks) {
 		return nil, nil
 	}
+	if !direct && revision == 0 && s.lease != nil && s.lease.revision > 0 {
+		s.direct = nil // a new process has nothing to say; what an earlier one said directly is over
+	}
 	*where = &said{revision, blocks}
 	after := s.counts()
 	since := make(map[kernel.Block]time.Time, len(after))

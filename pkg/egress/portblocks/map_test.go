@@ -42,6 +42,9 @@ func TestMap_TheLaterStatementCounts(t *testing.T) {
 		{"then in the Lease", false, 6, []kernel.Block{one, two}, false, []kernel.Block{one, two}},
 		{"later in the Lease", false, 7, []kernel.Block{two}, true, []kernel.Block{two}},
 		{"a new process, which goes on from the Lease", true, 8, nil, true, nil},
+		{"it has blocks", true, 9, []kernel.Block{one}, true, []kernel.Block{one}},
+		{"then in the Lease", false, 9, []kernel.Block{one}, false, []kernel.Block{one}},
+		{"a new process, which has nothing to say", false, 0, nil, true, nil},
 	} {
 		if came, went := m.Tell("node-b", step.direct, step.revision, step.blocks, now); len(came)+len(went) > 0 != step.changed {
 			t.Errorf("%s: came %v, went %v", step.when, came, went)
