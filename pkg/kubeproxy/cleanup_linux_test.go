@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/openshift/origin-node/hack/lab"
@@ -112,5 +115,43 @@ func TestCleanupSteering_InTheIPTablesBackEnd(t *testing.T) {
 				t.Errorf("the tables are\n%s", listed)
 			}
 		})
+	}
+}
+
+// TestTellOthers_IfSteeringStands: a node on which an earlier process has steered packets withdraws its Lease before its rules go, and gives
+// its blocks back if it is to; another one asks the API server nothing.
+func TestTellOthers_IfSteeringStands(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/leases") && r.Method == http.MethodGet {
+			asked.Add(1)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1"}`))
+	}))
+	defer server.Close()
+	p, _ := proxyFor(t, server.URL, "{}")
+	p.options.Config().ClientConnection.ContentType = "application/json"
+	p.options.Config().HostnameOverride = "node-1"
+	l := lab.ForTest(t, lab.Config{Pods: 1})
+	if err := l.Node().Do(func() error {
+		if p.tellOthers(t.Context(), true); asked.Load() != 0 {
+			t.Errorf("without a table: %d questions", asked.Load())
+		}
+		w := steering.NewWriter(steering.Config{Family: kernel.IPv4, NodeIP: l.Node().V4, Transport: steering.VXLAN, Port: lab.TunnelPort, MarkMask: 0x7e})
+		defer w.Close()
+		_, err := w.Write(t.Context(), kernel.Desired{
+			Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}},
+			Bindings: []kernel.Binding{{Pod: l.Pod(1).V4, Protocol: kernel.UDP, EgressIP: netip.MustParseAddr("203.0.113.1")}},
+		}, nil)
+		for blocks, want := range map[bool]int32{false: 1, true: 2} {
+			asked.Store(0)
+			if p.tellOthers(t.Context(), blocks); asked.Load() != want {
+				t.Errorf("with a table, blocks %v: %d questions, want %d", blocks, asked.Load(), want)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
