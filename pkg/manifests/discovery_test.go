@@ -50,26 +50,6 @@ func TestServe_Discovery(t *testing.T) {
 			t.Errorf("%s: got %v, %v", groupVersion, list, err)
 		}
 	}
-
-	// With and without the form in which one answer holds everything.
-	for _, legacy := range []bool{false, true} {
-		client.UseLegacyDiscovery = legacy
-		groups, lists, err := client.ServerGroupsAndResources()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var got []string
-		for i, g := range groups {
-			got = append(got, g.Name+" "+g.PreferredVersion.GroupVersion+" "+lists[i].GroupVersion)
-		}
-		want := []string{" v1 v1"}
-		for _, name := range []string{"config.openshift.io", "discovery.k8s.io", "events.k8s.io", "networking.k8s.io"} {
-			want = append(want, strings.ReplaceAll("NAME NAME/v1 NAME/v1", "NAME", name))
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-	}
 }
 
 // TestServe_NetworkForOpenShiftsClients reads the cluster's configuration as OpenShift's clients do.

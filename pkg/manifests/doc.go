@@ -54,6 +54,9 @@
 //
 // # Limits
 //
+// Discovery tells what a group and version has, which is all that clients here
+// ask for. It does not list the groups, so kubectl does not work with it.
+//
 // The package never writes to the folder, never listens on anything but
 // loopback, never changes an object of a file because a client asks for it, and
 // knows nothing of proxies.

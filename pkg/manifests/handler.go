@@ -38,7 +38,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/version":
 		writeJSON(w, http.StatusOK, version.Get())
 	default:
-		if document := discover(r.URL.Path, r.Host); document != nil {
+		if document := discover(r.URL.Path); document != nil {
 			serveDocument(w, r, document)
 			return
 		}
