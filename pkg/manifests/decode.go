@@ -22,7 +22,7 @@ import (
 // An object is a decoded, defaulted and valid object with the place where it
 // is written. It is shared by several loads and never changed.
 type object struct {
-	kind kind
+	resource *resource
 	apiObject
 	doc  *document
 	path string // of the object in its document: "", or "items[3]" in a list
@@ -31,7 +31,7 @@ type object struct {
 }
 
 // title names the object in messages.
-func (o *object) title() string { return title(o.kind.name, o.GetNamespace(), o.GetName()) }
+func (o *object) title() string { return title(o.resource.kind, o.GetNamespace(), o.GetName()) }
 
 func title(kind, namespace, name string) string {
 	switch {
@@ -115,7 +115,7 @@ type value struct {
 	doc  *document
 	path string
 	raw  []byte
-	list kind // of the typed list that it stands in, or the zero kind
+	list *resource // of the typed list that it stands in, or nil
 }
 
 // head is what is read of an object before its kind is known.
@@ -140,31 +140,31 @@ func decodeValue(v *value) ([]*object, []*Error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(v.raw, &h); err != nil {
 		return nil, []*Error{v.decodeError(title(h.Kind, h.Metadata.Namespace, h.Metadata.Name), err)}
 	}
-	if v.list.name != "" && h.Kind == "" && h.APIVersion == "" {
+	if v.list != nil && h.Kind == "" && h.APIVersion == "" {
 		// The API server leaves these out of the items of a typed list.
-		h.Kind, h.APIVersion = v.list.name, v.list.apiVersion
+		h.Kind, h.APIVersion = v.list.kind, v.list.GroupVersion().String()
 	}
 	name := title(h.Kind, h.Metadata.Namespace, h.Metadata.Name)
 	if h.Kind == "" || h.APIVersion == "" {
 		return nil, []*Error{v.errorf("", "", "apiVersion and kind are needed; accepted: %s", accepted)}
 	}
-	k, isList, ok := kindOf(h.APIVersion, h.Kind)
+	k, isList := kindOf(h.APIVersion, h.Kind)
 	isList = isList || h.APIVersion == "v1" && h.Kind == "List"
 	switch {
 	case isList && v.path != "":
 		return nil, []*Error{v.errorf("", "kind", "a %s inside of a list is not accepted", h.Kind)}
 	case isList:
 		return decodeList(v, k, h.Kind)
-	case !ok:
+	case k == nil:
 		return nil, []*Error{v.errorf(name, "kind", "kind %q of apiVersion %q is not accepted; accepted: %s", h.Kind, h.APIVersion, accepted)}
-	case v.list.name != "" && k.name != v.list.name:
-		return nil, []*Error{v.errorf(name, "kind", "a %sList holds only objects of kind %s", v.list.name, v.list.name)}
+	case v.list != nil && k != v.list:
+		return nil, []*Error{v.errorf(name, "kind", "a %sList holds only objects of kind %s", v.list.kind, v.list.kind)}
 	}
 	return decodeObject(v, k, name)
 }
 
 // decodeList decodes the items of a List, or of the typed list of k.
-func decodeList(v *value, k kind, name string) ([]*object, []*Error) {
+func decodeList(v *value, k *resource, name string) ([]*object, []*Error) {
 	var list struct {
 		metav1.TypeMeta
 		Metadata metav1.ListMeta   `json:"metadata"`
@@ -184,8 +184,8 @@ func decodeList(v *value, k kind, name string) ([]*object, []*Error) {
 	return objects, errs
 }
 
-func decodeObject(v *value, k kind, name string) ([]*object, []*Error) {
-	o := &object{kind: k, apiObject: k.empty(), doc: v.doc, path: v.path}
+func decodeObject(v *value, k *resource, name string) ([]*object, []*Error) {
+	o := &object{resource: k, apiObject: k.empty(), doc: v.doc, path: v.path}
 	if errs := v.strict(o.apiObject, name); len(errs) > 0 {
 		return nil, errs
 	}

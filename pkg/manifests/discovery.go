@@ -15,7 +15,7 @@ import (
 func discover(path string) *metav1.APIResourceList {
 	document := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
 	for _, r := range resources {
-		if r.root() == strings.Trim(path, "/") {
+		if r.verbs != nil && r.root() == strings.Trim(path, "/") {
 			document.GroupVersion = r.GroupVersion().String()
 			document.APIResources = append(document.APIResources, metav1.APIResource{
 				Name: r.Resource, SingularName: strings.ToLower(r.kind), Namespaced: r.namespaced, Kind: r.kind, Verbs: r.verbs,

@@ -29,13 +29,13 @@ const (
 // mirrorObject returns the EndpointSlices of o. Some Endpoints are valid where
 // their slices are not (two ports of one name); the first of these is reported.
 func mirrorObject(o *object, endpoints *v1.Endpoints) ([]*object, []*Error) {
-	k, _, _ := kindOf("discovery.k8s.io/v1", "EndpointSlice")
+	k, _ := kindOf("discovery.k8s.io/v1", "EndpointSlice")
 	var all []*object
 	for _, slice := range mirror(endpoints) {
 		if errs := prepare(k, slice); len(errs) > 0 {
 			return nil, []*Error{o.errorf("subsets", "its EndpointSlice would be invalid: %w", errs[0])}
 		}
-		all = append(all, &object{kind: k, apiObject: slice, doc: o.doc, path: o.path})
+		all = append(all, &object{resource: k, apiObject: slice, doc: o.doc, path: o.path})
 	}
 	return all, nil
 }

@@ -40,7 +40,7 @@ func FuzzLoadFile(f *testing.F) {
 		}
 		for _, o := range objects {
 			before := o.DeepCopyObject()
-			if errs := prepare(o.kind, o.apiObject); len(errs) > 0 {
+			if errs := prepare(o.resource, o.apiObject); len(errs) > 0 {
 				t.Errorf("%s is not valid: %v", o.title(), errs)
 			}
 			if diff := cmp.Diff(before, o.apiObject); diff != "" {

@@ -36,14 +36,14 @@ var internalScheme = sync.OnceValue(func() *runtime.Scheme {
 
 // prepare does to a decoded object what the API server does when one is
 // created, in its order: defaults, then validation. It is idempotent.
-func prepare(k kind, obj apiObject) field.ErrorList {
+func prepare(k *resource, obj apiObject) field.ErrorList {
 	// The items of a typed list come without it.
 	obj.GetObjectKind().SetGroupVersionKind(k.gvk())
 	if k.namespaced && obj.GetNamespace() == "" {
 		obj.SetNamespace(metav1.NamespaceDefault)
 	}
 	if obj.GetUID() == "" {
-		obj.SetUID(derivedUID(k.name, obj.GetNamespace(), obj.GetName()))
+		obj.SetUID(derivedUID(k.kind, obj.GetNamespace(), obj.GetName()))
 	}
 	// The store assigns it.
 	obj.SetResourceVersion("")
