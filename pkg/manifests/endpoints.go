@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	packing "k8s.io/kubernetes/pkg/api/v1/endpoints"
 	utilnet "k8s.io/utils/net"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -49,13 +50,14 @@ func mirror(endpoints *v1.Endpoints) []*discoveryv1.EndpointSlice {
 		return nil // a lock, not endpoints
 	}
 	var all []*discoveryv1.EndpointSlice
-	for _, group := range repack(endpoints.Subsets) {
+	for _, subset := range repack(endpoints) {
+		slices.SortFunc(subset.Ports, func(a, b v1.EndpointPort) int { return cmp.Compare(portKey(a), portKey(b)) })
 		for _, family := range []discoveryv1.AddressType{discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6} {
-			found := group.endpoints(family)
+			found := endpointsOf(subset, family)
 			for part := 0; len(found) > 0; part++ {
 				n := min(len(found), maxEndpoints)
-				slice := newSlice(endpoints, group.key, family, part)
-				slice.Ports, slice.Endpoints = slicePorts(group.ports), found[:n:n]
+				slice := newSlice(endpoints, subset.Ports, family, part)
+				slice.Ports, slice.Endpoints = slicePorts(subset.Ports), found[:n:n]
 				all, found = append(all, slice), found[n:]
 			}
 		}
@@ -63,108 +65,30 @@ func mirror(endpoints *v1.Endpoints) []*discoveryv1.EndpointSlice {
 	return all
 }
 
-// A group is a set of ports with all addresses that have exactly these ports.
-type group struct {
-	key       string // of the ports
-	ports     []v1.EndpointPort
-	addresses []readyAddress
-}
-
-type readyAddress struct {
-	key   addressKey
-	ready bool
-	v1.EndpointAddress
-}
-
-// addressKey tells addresses apart. Two pods may have one address.
-type addressKey struct{ ip, uid string }
-
-// repack does what upstream's RepackSubsets does (pkg/api/v1/endpoints): an
-// address that several subsets name gets all of their ports, and one that is
-// anywhere not ready for a port is not ready for it.
-func repack(subsets []v1.EndpointSubset) []group {
-	seen := map[addressKey]*v1.EndpointAddress{}
-	byPort := map[string]map[addressKey]bool{} // port key → address → ready
-	ports := map[string]v1.EndpointPort{}
-	for i := range subsets {
-		subset := &subsets[i]
-		list := subset.Ports
-		if len(list) == 0 {
-			list = []v1.EndpointPort{{Port: -1}} // so that the addresses are not lost
-		}
-		for _, port := range list {
-			key := portKey(port)
-			if byPort[key] == nil {
-				byPort[key] = map[addressKey]bool{}
+// repack returns the subsets with canonical addresses as upstream's RepackSubsets packs them: an address that several
+// subsets name gets all of their ports, and one that is anywhere not ready for a port is not ready for it.
+func repack(endpoints *v1.Endpoints) []v1.EndpointSubset {
+	subsets := endpoints.DeepCopy().Subsets
+	protocols := map[string]*string{}
+	for _, subset := range subsets {
+		for _, addresses := range [][]v1.EndpointAddress{subset.Addresses, subset.NotReadyAddresses} {
+			for i := range addresses {
+				addresses[i].IP = canonicalIP(addresses[i].IP)
 			}
-			ports[key] = port
-			addAddresses(seen, byPort[key], subset.Addresses, true)
-			addAddresses(seen, byPort[key], subset.NotReadyAddresses, false)
+		}
+		for i := range subset.Ports {
+			if p := &subset.Ports[i]; p.AppProtocol != nil { // it compares the pointers
+				p.AppProtocol = cmp.Or(protocols[*p.AppProtocol], p.AppProtocol)
+				protocols[*p.AppProtocol] = p.AppProtocol
+			}
 		}
 	}
-	return groupPorts(seen, byPort, ports)
-}
-
-func addAddresses(seen map[addressKey]*v1.EndpointAddress, port map[addressKey]bool, addresses []v1.EndpointAddress, ready bool) {
-	for i := range addresses {
-		key := addressKey{ip: canonicalIP(addresses[i].IP)}
-		if ref := addresses[i].TargetRef; ref != nil {
-			key.uid = string(ref.UID)
-		}
-		if seen[key] == nil {
-			seen[key] = &addresses[i]
-		}
-		if wasReady, found := port[key]; !found || wasReady {
-			port[key] = ready
-		}
-	}
-}
-
-// groupPorts joins the ports that have the same addresses.
-func groupPorts(seen map[addressKey]*v1.EndpointAddress, byPort map[string]map[addressKey]bool, ports map[string]v1.EndpointPort) []group {
-	groups := map[string]*group{}
-	for _, key := range slices.Sorted(maps.Keys(byPort)) {
-		addresses := sortedAddresses(seen, byPort[key])
-		var id strings.Builder
-		for _, a := range addresses {
-			fmt.Fprintf(&id, "%q %q %t\n", a.key.ip, a.key.uid, a.ready)
-		}
-		g := groups[id.String()]
-		if g == nil {
-			g = &group{addresses: addresses}
-			groups[id.String()] = g
-		}
-		if port := ports[key]; port.Port > 0 {
-			g.key += key + "\n"
-			g.ports = append(g.ports, port)
-		}
-	}
-	all := make([]group, 0, len(groups))
-	for _, g := range groups {
-		all = append(all, *g)
-	}
-	slices.SortFunc(all, func(a, b group) int { return cmp.Compare(a.key, b.key) })
-	return all
-}
-
-func sortedAddresses(seen map[addressKey]*v1.EndpointAddress, ready map[addressKey]bool) []readyAddress {
-	list := make([]readyAddress, 0, len(ready))
-	for key, isReady := range ready {
-		list = append(list, readyAddress{key: key, ready: isReady, EndpointAddress: *seen[key]})
-	}
-	slices.SortFunc(list, func(a, b readyAddress) int {
-		return cmp.Or(cmp.Compare(a.key.ip, b.key.ip), cmp.Compare(a.key.uid, b.key.uid))
-	})
-	return list
+	return packing.RepackSubsets(subsets)
 }
 
 // portKey orders ports by name and tells different ones apart.
 func portKey(port v1.EndpointPort) string {
-	appProtocol := ""
-	if port.AppProtocol != nil {
-		appProtocol = *port.AppProtocol
-	}
-	return fmt.Sprintf("%q %q %d %q", port.Name, port.Protocol, port.Port, appProtocol)
+	return fmt.Sprintf("%q %q %d %q", port.Name, port.Protocol, port.Port, ptr.Deref(port.AppProtocol, ""))
 }
 
 // canonicalIP rewrites an address such as 010.0.0.1, as the controller does.
@@ -175,15 +99,16 @@ func canonicalIP(ip string) string {
 	return ip // validation has refused it
 }
 
-func (g *group) endpoints(family discoveryv1.AddressType) []discoveryv1.Endpoint {
+// endpointsOf returns those of a family, sorted by their addresses.
+func endpointsOf(subset v1.EndpointSubset, family discoveryv1.AddressType) []discoveryv1.Endpoint {
 	var list []discoveryv1.Endpoint
-	for _, a := range g.addresses {
-		if utilnet.IsIPv6String(a.key.ip) != (family == discoveryv1.AddressTypeIPv6) {
+	for i, a := range slices.Concat(subset.Addresses, subset.NotReadyAddresses) {
+		if utilnet.IsIPv6String(a.IP) != (family == discoveryv1.AddressTypeIPv6) {
 			continue
 		}
 		endpoint := discoveryv1.Endpoint{
-			Addresses:  []string{a.key.ip},
-			Conditions: discoveryv1.EndpointConditions{Ready: new(a.ready)},
+			Addresses:  []string{a.IP},
+			Conditions: discoveryv1.EndpointConditions{Ready: new(i < len(subset.Addresses))},
 			TargetRef:  a.TargetRef,
 			NodeName:   a.NodeName,
 		}
@@ -192,6 +117,7 @@ func (g *group) endpoints(family discoveryv1.AddressType) []discoveryv1.Endpoint
 		}
 		list = append(list, endpoint)
 	}
+	slices.SortStableFunc(list, func(a, b discoveryv1.Endpoint) int { return cmp.Compare(a.Addresses[0], b.Addresses[0]) })
 	return list
 }
 
@@ -207,7 +133,7 @@ func slicePorts(ports []v1.EndpointPort) []discoveryv1.EndpointPort {
 	return list
 }
 
-func newSlice(endpoints *v1.Endpoints, ports string, family discoveryv1.AddressType, part int) *discoveryv1.EndpointSlice {
+func newSlice(endpoints *v1.Endpoints, ports []v1.EndpointPort, family discoveryv1.AddressType, part int) *discoveryv1.EndpointSlice {
 	labels := maps.Clone(endpoints.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -233,7 +159,11 @@ func newSlice(endpoints *v1.Endpoints, ports string, family discoveryv1.AddressT
 
 // sliceName looks like one of the controller's generated names. It is not too
 // long: an Endpoints object whose name is, is one that no label can name.
-func sliceName(endpoints *v1.Endpoints, ports string, family discoveryv1.AddressType, part int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%d\n%s", endpoints.Name, family, part, ports))
+func sliceName(endpoints *v1.Endpoints, ports []v1.EndpointPort, family discoveryv1.AddressType, part int) string {
+	text := fmt.Appendf(nil, "%s\n%s\n%d\n", endpoints.Name, family, part)
+	for _, port := range ports {
+		text = fmt.Appendln(text, portKey(port))
+	}
+	sum := sha256.Sum256(text)
 	return endpoints.Name + "-" + hex.EncodeToString(sum[:5])
 }
