@@ -21,9 +21,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/cluster"
+	"github.com/openshift/origin-node/hack/kubelettest"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
-	"github.com/openshift/origin-node/pkg/egress/kubelet/kubelettest"
 )
 
 // pluginDir has Debian's package containernetworking-plugins.

@@ -14,9 +14,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/openshift/origin-node/hack/kubelettest"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/cni"
-	"github.com/openshift/origin-node/pkg/egress/kubelet/kubelettest"
 )
 
 // world is a node that answers the plugin, and what starts pods there.

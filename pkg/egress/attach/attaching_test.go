@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/openshift/origin-node/hack/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
-	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 

@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/openshift/origin-node/hack/clustertest"
+	"github.com/openshift/origin-node/hack/kubelettest"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
-	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
-	"github.com/openshift/origin-node/pkg/egress/kubelet/kubelettest"
 )
 
 // fromKubelet returns a kubelet with these pods as the source.

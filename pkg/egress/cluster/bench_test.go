@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 
-	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
+	"github.com/openshift/origin-node/hack/clustertest"
 )
 
 // BenchmarkChange is one endpoint that changes, from the EndpointSlice to the change of the plan,

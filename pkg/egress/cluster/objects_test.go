@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/proxy/apis"
 	netutils "k8s.io/utils/net"
 
-	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
+	"github.com/openshift/origin-node/hack/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 

@@ -12,7 +12,7 @@ import (
 	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/openshift/origin-node/pkg/egress/cluster/clustertest"
+	"github.com/openshift/origin-node/hack/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/openshift/origin-node/pkg/egress/kubelet/kubelettest"
+	"github.com/openshift/origin-node/hack/kubelettest"
 )
 
 // TestClient_Kubelet that is not there, starts, knows pods, and is started again.
