@@ -201,35 +201,3 @@ func RemoveAddresses(networks []netip.Prefix) (removed []netip.Addr, err error) 
 	}
 	return removed, errors.Join(errs...)
 }
-
-// watchKernel calls changed once, and after each change of links and addresses, until done is closed. It is an
-// error if the kernel does not tell of changes any more.
-func watchKernel(done <-chan struct{}, changed func()) error {
-	s, err := changes.Subscribe()
-	if err != nil {
-		return err
-	}
-	defer s.End()
-	changed() // what came before
-	var pause <-chan time.Time
-	for {
-		select {
-		case <-done:
-			return nil
-		case err := <-s.Failed:
-			return err
-		case <-s.Addresses:
-		case <-s.Links:
-		case <-pause:
-			pause = nil
-			changed()
-			continue
-		}
-		if pause == nil {
-			pause = time.After(gather)
-		}
-	}
-}
-
-// gather is how long changes are gathered: a move of many addresses is as many changes.
-const gather = 5 * time.Millisecond

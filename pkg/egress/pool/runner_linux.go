@@ -17,6 +17,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/failure"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/portowner"
 	"github.com/openshift/origin-node/pkg/wake"
 )
@@ -73,6 +74,8 @@ const (
 	rereadAfter = time.Second
 	// removeAgain is when an address is removed again that could not be.
 	removeAgain = 100 * time.Millisecond
+	// gather is how long changes in the kernel are gathered: a move of many addresses is as many changes.
+	gather = 5 * time.Millisecond
 )
 
 // repeats are when the announcement of a move is repeated, which may be lost.
@@ -374,9 +377,12 @@ func (r *Runner) findAddresses(ctx context.Context) (found map[netip.Addr]int) {
 
 // watchKernel tells the member of this node's subnets, and which addresses are gone of those that it had before.
 func (r *Runner) watchKernel(ctx context.Context, before map[netip.Addr]int) {
-	changed := func() { before = r.tellChanges(before) }
+	changed := func() error {
+		before = r.tellChanges(before)
+		return nil
+	}
 	for ctx.Err() == nil {
-		if err := watchKernel(ctx.Done(), changed); err != nil {
+		if err := changes.Follow(ctx.Done(), gather, changed); err != nil {
 			klog.FromContext(ctx).V(2).Info("Changes of this node's interfaces were missed; reading all", "reason", err.Error())
 			wake.Sleep(ctx.Done(), openAgain)
 		}

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/vishvananda/netlink"
 )
@@ -45,6 +46,36 @@ func (s *Subscription) End() {
 	close(s.done)
 	go Drain(s.Addresses)
 	go Drain(s.Links)
+}
+
+// Follow calls changed once, and again after changes of addresses and links, which it gathers for that long, until done is closed. The
+// error is changed's own, or says that changes may have been missed; follow anew then. Its sockets are opened on the caller's thread.
+func Follow(done <-chan struct{}, gather time.Duration, changed func() error) error {
+	s, err := Subscribe()
+	if err != nil {
+		return err
+	}
+	defer s.End()
+	pause := time.After(0) // for what came before
+	for {
+		select {
+		case <-done:
+			return nil
+		case err := <-s.Failed:
+			return err
+		case <-pause:
+			pause = nil
+			if err := changed(); err != nil {
+				return err
+			}
+			continue
+		case <-s.Addresses:
+		case <-s.Links:
+		}
+		if pause == nil {
+			pause = time.After(gather)
+		}
+	}
 }
 
 // Drain reads a channel until it is closed: the library's goroutine may wait to send what nobody reads any more.
