@@ -29,7 +29,7 @@ const stateClose = 8
 func (t *Table) Busiest(ctx context.Context, pods map[netip.Addr]bool) (busiest map[netip.Addr]Busiest, err error) {
 	var counts map[netip.Addr]*count
 	err = t.with(ctx, func(k *handle) error {
-		return k.dump(ctx, func() error {
+		return dump(func() error {
 			counts = map[netip.Addr]*count{} // an interrupted dump counts for nothing
 			return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { countOf(counts, pods, t) })
 		})

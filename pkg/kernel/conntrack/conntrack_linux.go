@@ -17,11 +17,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 const (
-	// attempts bounds how often a dump that the kernel calls inconsistent is repeated.
-	attempts = 5
 	// patience bounds each wait for the kernel; it answers a dump piece by piece.
 	patience = 10 * time.Second
 	// fewPods is for how many pods it can be cheaper to have the kernel look for each than to look at all flows.
@@ -104,7 +103,7 @@ func (t *Table) Delete(ctx context.Context, after kernel.Desired, scope Scope) (
 		return Deleted{}, nil
 	}
 	err = t.with(ctx, func(k *handle) (err error) {
-		if selector.local, err = k.localAddresses(ctx); err != nil {
+		if selector.local, err = k.localAddresses(); err != nil {
 			return err
 		}
 		selector.begun = !picksUp()
@@ -133,7 +132,7 @@ func (t *Table) DeleteMisdirected(ctx context.Context, r Redirection) (done Dele
 		return Deleted{}, nil
 	}
 	err = t.with(ctx, func(k *handle) (err error) {
-		if r.local, err = k.localAddresses(ctx); err != nil {
+		if r.local, err = k.localAddresses(); err != nil {
 			return err
 		}
 		look := func(see func(*tracked)) error { return k.lookAt(ctx, everyone, see) }
@@ -200,13 +199,13 @@ func countWith(ctx context.Context, family kernel.Family, written kernel.Desired
 		return nil, nil, err
 	}
 	defer k.close()
-	local, err := k.localAddresses(ctx)
+	local, err := k.localAddresses()
 	if err != nil {
 		return nil, nil, err
 	}
 	counts := newCounter(written, local)
 	counts.before, counts.seen = before, seen
-	err = k.dump(ctx, func() error {
+	err = dump(func() error {
 		counts.reset() // an interrupted dump counts for nothing
 		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { add(counts, t) })
 	})
@@ -304,12 +303,10 @@ func inet(family kernel.Family) uint8 {
 
 // localAddresses returns what the node takes for itself instead of forwarding it: its
 // addresses, loopback, the broadcast and anycast addresses of its networks.
-func (k *handle) localAddresses(ctx context.Context) (kernel.CIDRSet, error) {
-	var routes []netlink.Route
-	err := retry(ctx, func() (err error) {
+func (k *handle) localAddresses() (kernel.CIDRSet, error) {
+	routes, err := changes.Outlast(func() ([]netlink.Route, error) {
 		table := &netlink.Route{Table: unix.RT_TABLE_LOCAL}
-		routes, err = k.routes.RouteListFiltered(int(inet(k.family)), table, netlink.RT_FILTER_TABLE)
-		return err
+		return k.routes.RouteListFiltered(int(inet(k.family)), table, netlink.RT_FILTER_TABLE)
 	})
 	if err != nil {
 		return kernel.CIDRSet{}, fmt.Errorf("read the node's %s addresses: %w", k.family, err)
@@ -367,27 +364,13 @@ func (k *handle) sources(pods []netip.Addr) []netip.Addr {
 
 // lookAt calls see for the flows of source.
 func (k *handle) lookAt(ctx context.Context, source netip.Addr, see func(*tracked)) error {
-	return k.dump(ctx, func() error { return k.table.dump(ctx, inet(k.family), source, see) })
+	return dump(func() error { return k.table.dump(ctx, inet(k.family), source, see) })
 }
 
 // dump calls read, which dumps the conntrack table, as often as it takes.
-func (k *handle) dump(ctx context.Context, read func() error) error {
-	return explain(retry(ctx, read))
-}
-
-// retry calls read until its dump was not interrupted, [attempts] times at most, and
-// returns ctx's error if that ended meanwhile.
-func retry(ctx context.Context, read func() error) error {
-	var err error
-	for range attempts {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if err = read(); !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return errors.Join(err, context.Cause(ctx))
-		}
-	}
-	return fmt.Errorf("gave up after %d dumps: %w", attempts, err)
+func dump(read func() error) error {
+	_, err := changes.Outlast(func() (struct{}, error) { return struct{}{}, read() })
+	return explain(err)
 }
 
 // explain adds to what the kernel says about a table that it does not offer.

@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
@@ -342,7 +341,7 @@ func (n *node) localAddressesWith(ip netip.Addr) kernel.CIDRSet {
 				return err
 			}
 			defer k.close()
-			local, err = k.localAddresses(n.Context())
+			local, err = k.localAddresses()
 			return err
 		})
 		if err != nil {
@@ -502,35 +501,6 @@ func testLivingFlows(t *testing.T, l *lab.Lab, family kernel.Family, network net
 	for name, kept := range map[string]*lab.Flow{"to the node": toNode, "from outside": inbound, "right": right} {
 		if _, err := kept.Ask(t.Context()); err != nil {
 			t.Errorf("the connection that is %s broke: %v", name, err)
-		}
-	}
-}
-
-func TestRetry_InterruptedDumpsOnly(t *testing.T) {
-	broken := errors.New("broken")
-	tests := []struct {
-		name        string
-		interrupted int // dumps
-		then        error
-		wantReads   int
-		wantErr     error
-	}{
-		{"at once", 0, nil, 1, nil},
-		{"interrupted", attempts - 1, nil, attempts, nil},
-		{"always interrupted", attempts, nil, attempts, netlink.ErrDumpInterrupted},
-		{"broken", 0, broken, 1, broken},
-		{"interrupted, then broken", 1, broken, 2, broken},
-	}
-	for _, test := range tests {
-		reads := 0
-		err := retry(t.Context(), func() error {
-			if reads++; reads <= test.interrupted {
-				return fmt.Errorf("read: %w", netlink.ErrDumpInterrupted)
-			}
-			return test.then
-		})
-		if reads != test.wantReads || !errors.Is(err, test.wantErr) {
-			t.Errorf("%s: %d dumps, error %v; want %d, %v", test.name, reads, err, test.wantReads, test.wantErr)
 		}
 	}
 }

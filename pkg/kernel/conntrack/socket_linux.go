@@ -71,9 +71,9 @@ func dumpRequest(family uint8, source netip.Addr) *nl.NetlinkRequest {
 	return request
 }
 
-// dump calls see for each entry that the kernel tells when asked for those of source, until
-// ctx ends. Kernels before Linux 5.8 tell those of everyone. The error is
-// [netlink.ErrDumpInterrupted] if some may be missing. Afterwards the socket can be used
+// dump calls see for each entry that the kernel tells when asked for those of source. Kernels
+// before Linux 5.8 tell those of everyone. The error is [netlink.ErrDumpInterrupted] if some may be
+// missing, and ctx's own if that ended meanwhile. Afterwards the socket can be used
 // again, unless ctx has ended or the kernel gave no whole answer.
 func (s *socket) dump(ctx context.Context, family uint8, source netip.Addr, see func(*tracked)) error {
 	request := dumpRequest(family, source)
@@ -102,7 +102,10 @@ func (s *socket) dump(ctx context.Context, family uint8, source netip.Addr, see 
 			return err
 		}
 	}
-	if interrupted {
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case interrupted:
 		return netlink.ErrDumpInterrupted
 	}
 	return nil

@@ -22,7 +22,7 @@ func Users(ctx context.Context, of netip.AddrPort) (users []User, err error) {
 		return nil, err
 	}
 	defer k.close()
-	err = k.dump(ctx, func() error {
+	err = dump(func() error {
 		users = nil // an interrupted dump counts for nothing
 		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) {
 			if t.Zone == 0 && t.replying.destination == of && t.Source != of.Addr() {
