@@ -138,21 +138,9 @@ type Objects struct {
 // PlanFor returns this node's plan of family for these objects. What of them cannot be read is in
 // err; the plan is complete without it.
 func PlanFor(family v1.IPFamily, config Config, objects Objects) (plan.Plan, error) {
-	in, place, err := inputFor(family, config, objects)
-	return plan.Build(place.Of(in)), err
-}
-
-// InputFor returns what the cluster's plan of family is made from.
-func InputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, error) {
-	in, _, err := inputFor(family, config, objects)
-	return in, err
-}
-
-// inputFor is InputFor, and tells which part of it is this node's.
-func inputFor(family v1.IPFamily, config Config, objects Objects) (plan.Input, placement.Placement, error) {
 	s, _, err := StateFor(config, objects)
 	in, place := s.Input(family)
-	return in, place, err
+	return plan.Build(place.Of(in)), err
 }
 
 // StateFor returns the state for these objects, and the addresses that may come to this node at any moment. What of the

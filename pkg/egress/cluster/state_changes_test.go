@@ -481,11 +481,13 @@ func (s stateTest) checkPlan(family v1.IPFamily, objects Objects) {
 	if _, right := s.Audit(family); !right {
 		s.Error("the audit finds fault with what follows")
 	}
-	cluster, err := InputFor(family, s.Config, objects)
+	anew, _, err := StateFor(s.Config, objects)
 	if err != nil {
 		s.Fatal(err)
 	}
-	if in, _ := s.Input(family); !plan.Build(in).Equal(plan.Build(cluster)) {
+	in, _ := s.Input(family)
+	cluster, _ := anew.Input(family)
+	if !plan.Build(in).Equal(plan.Build(cluster)) {
 		s.Errorf("the cluster's (-want +got):\n%s", cmp.Diff(plan.Build(cluster), plan.Build(in), compareNetip))
 	}
 }
