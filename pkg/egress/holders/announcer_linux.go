@@ -28,8 +28,6 @@ var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500
 const (
 	// openAgain is when the port is tried again that could not be opened.
 	openAgain = time.Second
-	// ownerAgain is when it is looked again who has it.
-	ownerAgain = 10 * time.Second
 	// receiveBuffer has room for what thousands of nodes ask at the same time.
 	receiveBuffer = 4 << 20
 )
@@ -72,9 +70,8 @@ type Announcer struct {
 	failing                 failure.Streak
 	// untold is why blocks are not said.
 	untold failure.Streak
-	// owner is who has the port, as it was found at a time.
-	owner   string
-	ownerAt time.Time
+	// owner is who has the port.
+	owner portowner.Cache
 	// known are the keys that the other nodes were greeted with last.
 	known Keys
 	// warned: the log says that somebody has other keys than these.
@@ -345,7 +342,7 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(address))
 	if err != nil {
 		if errors.Is(err, unix.EADDRINUSE) {
-			err = fmt.Errorf("%w: the port is in use by %s; end that program, or choose another port with egress-snat-announce-port on all nodes", err, a.portOwner(address))
+			err = fmt.Errorf("%w: the port is in use by %s; end that program, or choose another port with egress-snat-announce-port on all nodes", err, a.owner.Find("udp", address))
 		}
 		if a.closed = err; ctx.Err() == nil {
 			a.tellFailing()
@@ -360,18 +357,10 @@ func (a *Announcer) open(ctx context.Context, self netip.Addr) bool {
 		klog.FromContext(ctx).Info("Egress IPs are announced to the other nodes directly again", "address", address)
 	}
 	MakeRoom(conn, receiveBuffer)
-	a.socket, a.opened, a.closed, a.owner = conn, self, nil, ""
+	a.socket, a.opened, a.closed, a.owner = conn, self, nil, portowner.Cache{}
 	a.tellFailing()
 	go a.read(ctx, a.socket)
 	return true
-}
-
-// portOwner says who has the port, as it was a moment ago: to find that out costs something.
-func (a *Announcer) portOwner(at netip.AddrPort) string {
-	if a.owner == "" || time.Since(a.ownerAt) > ownerAgain {
-		a.owner, a.ownerAt = portowner.Find("udp", at), time.Now()
-	}
-	return a.owner
 }
 
 func (a *Announcer) close() {

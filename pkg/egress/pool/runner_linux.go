@@ -436,7 +436,7 @@ var ErrNoKey = errors.New("this node has no key that the nodes of the pool share
 func (r *Runner) speak(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	var again <-chan time.Time
-	var owners portOwners
+	var owners portowner.Cache
 	for {
 		select {
 		case <-ctx.Done():
@@ -446,7 +446,7 @@ func (r *Runner) speak(ctx context.Context) {
 		}
 		members, err := r.join(logger)
 		if err != nil {
-			r.setAbsence(logger, owners.name(err))
+			r.setAbsence(logger, withOwner(err, &owners))
 			again = time.After(openAgain)
 			continue
 		}
@@ -457,25 +457,13 @@ func (r *Runner) speak(ctx context.Context) {
 	}
 }
 
-// ownerAgain is how often it is seen who has a port in use: that costs something.
-const ownerAgain = 10 * time.Second
-
-// portOwners names who has a port that the members cannot have, as it was a moment ago.
-type portOwners struct {
-	protocol, owner string
-	at              time.Time
-}
-
-// name adds to an error who has the port, if that is in use.
-func (o *portOwners) name(err error) error {
+// withOwner adds to an error who has the port that the members cannot have, if that is in use.
+func withOwner(err error, owners *portowner.Cache) error {
 	var refused *listenError
 	if !errors.Is(err, unix.EADDRINUSE) || !errors.As(err, &refused) {
 		return err
 	}
-	if o.protocol != refused.protocol || time.Since(o.at) > ownerAgain {
-		o.protocol, o.owner, o.at = refused.protocol, portowner.Find(refused.protocol, refused.at), time.Now()
-	}
-	return fmt.Errorf("%w, by %s: end it, or choose another port with egress-snat-assign-port on all nodes", err, o.owner)
+	return fmt.Errorf("%w, by %s: end it, or choose another port with egress-snat-assign-port on all nodes", err, owners.Find(refused.protocol, refused.at))
 }
 
 // stay returns when this node's address changes, or ctx ends. Until then it notes whether there is a key.

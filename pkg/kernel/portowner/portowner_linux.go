@@ -11,12 +11,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // listening is the state of a TCP socket that listens, in /proc/net/tcp. Of UDP any state counts.
 const listening = "0A"
+
+// findAgain is how long a [Cache] does without finding again.
+const findAgain = 10 * time.Second
 
 // Find says for people who keeps others from a port at an address, of a protocol, "udp" or "tcp", in the caller's network namespace:
 // the process with its number and user, or the user alone if the process cannot be seen. There may be several. An unspecified address
@@ -41,6 +45,22 @@ func Find(protocol string, at netip.AddrPort) string {
 		owners[hidden(user, at.Port())] = true
 	}
 	return strings.Join(slices.Sorted(maps.Keys(owners)), " and ")
+}
+
+// Cache is [Find] as it was a moment ago, for one goroutine. The zero value has found nothing.
+type Cache struct {
+	protocol string
+	at       netip.AddrPort
+	owner    string
+	found    time.Time
+}
+
+// Find is the package's.
+func (c *Cache) Find(protocol string, at netip.AddrPort) string {
+	if c.protocol != protocol || c.at != at || time.Since(c.found) > findAgain {
+		*c = Cache{protocol, at, Find(protocol, at), time.Now()}
+	}
+	return c.owner
 }
 
 // socketsIn returns the users of the sockets that have a port at an address or at all, by their inodes, of a file of /proc/net.
