@@ -124,7 +124,7 @@ func (o *collectOptions) readNode(keepSocket bool) bugreport.Part {
 	node, err := nodeconfig.Load(o.config)
 	if err == nil {
 		o.node = node
-		for _, file := range node.NodeConfig.ProxyArguments["egress-snat-key-file"] {
+		for _, file := range node.Values("egress-snat-key-file") {
 			o.blank.LearnFile(file)
 		}
 		if !keepSocket {
@@ -174,18 +174,50 @@ func (o *collectOptions) kubeconfig() bugreport.Part {
 
 // environment returns the variables of this process, and those of the unit.
 func (o *collectOptions) environment(context.Context) ([]byte, error) {
-	var unit []string
 	text, err := os.ReadFile(defaultEnvironment)
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-			unit = append(unit, line)
-		}
-	}
+	unit := variablesIn(string(text))
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil // not every node has the unit
 	}
 	return slices.Concat([]byte("# "+defaultEnvironment+"\n"), o.blank.Environment(unit, harmlessVariables...),
 		[]byte("\n# this command's\n"), o.blank.Environment(os.Environ(), harmlessVariables...)), err
+}
+
+// variablesIn returns the variables of an EnvironmentFile, each with the lines that it goes on in: in quotes, or behind a backslash
+// (systemd.exec(5)).
+func variablesIn(text string) (variables []string) {
+	open := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case open:
+			variables[len(variables)-1] += "\n" + line
+		case line == "" || line[0] == '#' || line[0] == ';':
+			continue
+		default:
+			variables = append(variables, line)
+		}
+		open = goesOn(variables[len(variables)-1])
+	}
+	return variables
+}
+
+// goesOn tells whether the next line belongs to a variable.
+func goesOn(variable string) bool {
+	quote, escaped := rune(0), false
+	for _, r := range variable {
+		switch {
+		case escaped:
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped = true
+		case r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		}
+	}
+	return quote != 0 || escaped
 }
 
 func versions(ctx context.Context) ([]byte, error) {
@@ -231,7 +263,7 @@ func (o *collectOptions) shown(ctx context.Context, arguments ...string) ([]byte
 
 // pool returns how the pool stands; nothing where there is none.
 func (o *collectOptions) pool(ctx context.Context) ([]byte, error) {
-	if o.node != nil && len(o.node.NodeConfig.ProxyArguments["egress-snat-assign-cidrs"]) == 0 {
+	if o.node != nil && len(o.node.Values("egress-snat-assign-cidrs")) == 0 {
 		return nil, nil
 	}
 	pool, err := o.client().Pool(ctx)

@@ -218,6 +218,10 @@ func describeService(out io.Writer, s explainedService, wide bool) error {
 		if claim.held != nil {
 			fmt.Fprintf(&text, "  Egress IP: %s\n", kernel.Printable(describeAddress(*claim.held, s.standing)))
 		}
+		if claim.others > 0 {
+			fmt.Fprintln(&text, "  It is not for the protocol that was asked for: ask for an endpoint's address to see how it leaves.")
+			continue
+		}
 		if err := describeEndpoints(&text, claim.Endpoints, wide); err != nil {
 			return err
 		}

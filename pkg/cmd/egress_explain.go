@@ -392,6 +392,8 @@ type claimOfFamily struct {
 
 	// held is where the egress IP is; nil if this node does not know.
 	held *status.Address
+	// others is how many endpoints leave with the protocol that was asked for as if there were no such claim.
+	others int
 }
 
 // explainedService is the JSON and YAML document about a Service.
@@ -411,10 +413,15 @@ func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now st
 			continue
 		}
 		for _, state := range states {
+			all := len(state.Endpoints)
 			state.Endpoints = slices.DeleteFunc(state.Endpoints, func(e plan.EndpointState) bool {
 				return o.only != "" && e.Decision.Protocol != o.only && e.Decision.Protocol != plan.All
 			})
-			result.Claims = append(result.Claims, claimOfFamily{family, state, known.of[state.EgressIP]})
+			others := 0
+			if len(state.Endpoints) == 0 {
+				others = all
+			}
+			result.Claims = append(result.Claims, claimOfFamily{family, state, known.of[state.EgressIP], others})
 		}
 	}
 	switch {

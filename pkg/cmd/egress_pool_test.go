@@ -94,6 +94,7 @@ func TestGaveAllAway_LeavingNodeToo(t *testing.T) {
 func TestEgressOptions_SocketOfTheConfiguration(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"": status.DefaultSocket, "proxyArguments: {egress-snat-socket: [/run/other.sock]}": "/run/other.sock",
+		"proxyArguments: {egress_snat_socket: [/run/other.sock]}": "/run/other.sock",
 	} {
 		file := filepath.Join(t.TempDir(), "node-config.yaml")
 		if err := os.WriteFile(file, []byte("kind: NodeConfig\napiVersion: v1\nmasterKubeConfig: node.kubeconfig\n"+arguments+"\n"), 0o600); err != nil {

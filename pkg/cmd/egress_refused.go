@@ -127,7 +127,8 @@ func refusalsOf(_, s status.Snapshot) []listedRefusal {
 		}
 	}
 	slices.SortStableFunc(result, func(a, b listedRefusal) int { return plan.CompareRefusals(a.refusal(), b.refusal()) })
-	return result
+	// What cannot be read of a Service with both IP families is refused in both.
+	return slices.CompactFunc(result, func(a, b listedRefusal) bool { return a.refusal() == b.refusal() })
 }
 
 // refusal returns the plan's part of a row.

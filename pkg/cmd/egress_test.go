@@ -473,6 +473,8 @@ fd00:10::11   tcp       2001:db8::10   here   shop/web   node-1   90s
 		{"explain shop/db 172.30.0.1 --protocol=tcp -o wide", explainDBWide},
 		{"explain thief/web", explainThiefs},
 		{"explain shop/typo -o yaml", explainTypo},
+		{"explain shop/db --protocol=udp", "Service shop/db\n\nIPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp\n" +
+			"  Granted: the address belongs to the namespace shop, because its Service shop/db is the oldest that has it\n  It is not for the protocol that was asked for: ask for an endpoint's address to see how it leaves.\n"},
 		{"explain shop/typo --protocol=udp", "Service shop/typo\n\nIPv4: unreadable address (spec.externalIPs[1])\n" +
 			"  Refused (InvalidAddress): external IP \"x\" is not an IP address\n  No endpoints.\n"},
 		{"verify", "IPv4: in agreement\nIPv6: in agreement\n"},
@@ -904,5 +906,16 @@ func BenchmarkEgressList(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestEgressRefused_OnceForBothFamilies: what cannot be read of a Service is refused in both IP families, in one row.
+func TestEgressRefused_OnceForBothFamilies(t *testing.T) {
+	s := wholeCluster()
+	for i := range s.Families {
+		s.Families[i].Plan.Refusals = []plan.Refusal{{Service: plan.Service{Namespace: "shop", Name: "typo"}, Reason: plan.InvalidAnnotation, Message: "not-an-ip is no address"}}
+	}
+	if rows := refusalsOf(s, s); len(s.Families) != 2 || len(rows) != 1 {
+		t.Errorf("%d families, rows %+v", len(s.Families), rows)
 	}
 }

@@ -212,6 +212,8 @@ func validateAnew(ctx context.Context, file, manifests string) error {
 	if manifests != "" {
 		args = append(args, "--manifests="+manifests)
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

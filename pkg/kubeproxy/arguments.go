@@ -232,6 +232,9 @@ func (a *arguments) set(config *nodeconfig.Config, key string, values []string) 
 	if flag == nil {
 		return a.unknown(config, path, key)
 	}
+	if len(values) == 0 { // what it is about would be neither given nor the default
+		return config.Errorf(path, "it has no value: remove it for the default, or write [''] for an empty value")
+	}
 	if flag.Name == clusterCIDRKey {
 		return a.setClusterCIDRs(config, path, values)
 	}

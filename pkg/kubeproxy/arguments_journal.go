@@ -1,6 +1,9 @@
 package kubeproxy
 
 import (
+	"math"
+	"regexp"
+
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -33,12 +36,19 @@ func JournalFolder(folder, socket string) string {
 	return keptFile(socket, "journal")
 }
 
+// amount bounds what is parsed: resource.ParseQuantity takes forever on 1e-2147483647.
+var amount = regexp.MustCompile(`^[0-9.]{1,18}([kKMGTP]i?)?$`)
+
 // takeJournal parses egress-snat-journal-size.
 func (p *Proxy) takeJournal() error {
 	f := &p.flags.journal
-	size, err := resource.ParseQuantity(f.size)
-	bytes, exact := size.AsInt64()
-	if err != nil || !exact || bytes < journal.LeastSize {
+	var bytes int64
+	if amount.MatchString(f.size) {
+		if size, err := resource.ParseQuantity(f.size); err == nil && size.CmpInt64(math.MaxInt64) < 0 {
+			bytes = size.Value()
+		}
+	}
+	if bytes < journal.LeastSize {
 		return p.config.Errorf("proxyArguments."+journalSizeKey, "invalid value %q: expected a number of bytes, at least 1Mi, for example 64Mi", f.size)
 	}
 	p.extension.Journal = sourceports.Journal{Folder: JournalFolder(f.folder, p.flags.socket), Size: bytes}

@@ -54,7 +54,7 @@ func (p *Proxy) takePool() error {
 	} else if len(networks) > 0 && selector.Empty() {
 		complain(assignNodesKey, "the selector is empty: name a label of the nodes that egress IPs are put on")
 	}
-	if steering := p.flags.steering; f.port == 0 || f.port == steering.port || f.port == steering.announcePort {
+	if steering := p.flags.steering; f.port == 0 || len(networks) > 0 && (f.port == steering.port || f.port == steering.announcePort) {
 		complain(assignPortKey, "invalid value %d: expected a port from 1 to 65535 that is not the tunnel's or that of announcements", f.port)
 	}
 	if len(networks) > 0 && !p.flags.enabled {

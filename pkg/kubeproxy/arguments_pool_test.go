@@ -35,9 +35,11 @@ func TestTakePool_Values(t *testing.T) {
 }
 
 func TestTakePool_DefaultIsNoPool(t *testing.T) {
-	p, err := takePoolOf(t, "", Overrides{Manifests: t.TempDir()})
-	if err != nil || len(p.extension.Pool.Networks) != 0 {
-		t.Errorf("got %v, %v; want no networks", p.extension.Pool.Networks, err)
+	for _, arguments := range []string{"", "egress-snat-announce-port: ['7947']", "egress-snat-steering-port: ['7947']"} {
+		p, err := takePoolOf(t, arguments, Overrides{Manifests: t.TempDir()})
+		if err != nil || len(p.extension.Pool.Networks) != 0 {
+			t.Errorf("%s: got %v, %v; want no networks", arguments, p.extension.Pool.Networks, err)
+		}
 	}
 }
 

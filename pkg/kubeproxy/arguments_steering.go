@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/klog/v2"
+	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -127,6 +128,9 @@ func (p *Proxy) takeSteering() error {
 	if err != nil {
 		complain(markMaskKey, "%w", err)
 	}
+	if masquerade := p.masqueradeMark(); p.flags.enabled && mode != holders.Off && mask&masquerade != 0 {
+		complain(markMaskKey, "invalid value %q: kube-proxy masquerades packets with the mark 0x%x; choose other bits, or another iptables-masquerade-bit", f.markMask, masquerade)
+	}
 	s.Kernel.MarkMask = mask
 	if p.overrides.Manifests != "" { // nobody tells where egress IPs are
 		if mode == holders.Required {
@@ -176,6 +180,19 @@ func readKeys(file string) (holders.Keys, error) {
 	return parsed, nil
 }
 
+// masqueradeMark is the mark of what kube-proxy masquerades.
+func (p *Proxy) masqueradeMark() uint32 {
+	proxy := p.options.Config()
+	bit := proxy.IPTables.MasqueradeBit
+	if proxy.Mode == proxyconfig.ProxyModeNFTables {
+		bit = proxy.NFTables.MasqueradeBit
+	}
+	if bit == nil {
+		return 0
+	}
+	return 1 << *bit
+}
+
 // parseMarkMask parses a mask of marks. It must have room for the marks of package steering.
 func parseMarkMask(text string) (uint32, error) {
 	const least = 6 // bits
@@ -201,10 +218,9 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 		p.tellOthers(ctx, true)
 		return cleanupSteering(ctx, p.extension.Backend)
 	}
-	err := steeringAvailable(ctx, p.extension.Ways.Kernel)
-	if err != nil && p.extension.PortBlocks > 0 {
-		p.withoutBlocks(ctx, err)
-		err = steeringAvailable(ctx, p.extension.Ways.Kernel)
+	blocks, err := p.trySteeringWithBlocks(ctx)
+	if blocks != nil {
+		klog.FromContext(ctx).Error(blocks, "Pods get no source ports of their own. Remove the cause and restart the node, or remove the argument", "argument", "proxyArguments."+portBlocksKey)
 	}
 	if err == nil {
 		p.warnOfOthers(ctx)
@@ -224,10 +240,15 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	return cleanupSteering(ctx, p.extension.Backend)
 }
 
-// withoutBlocks has pods get no blocks of source ports, for this reason. Packets may be steered all the same.
-func (p *Proxy) withoutBlocks(ctx context.Context, err error) {
-	klog.FromContext(ctx).Error(err, "Pods get no source ports of their own. Remove the cause and restart the node, or remove the argument", "argument", "proxyArguments."+portBlocksKey)
+// trySteeringWithBlocks returns why this kernel cannot steer packets, or nil. If it may be able to without blocks of source ports, pods get none:
+// blocks is why.
+func (p *Proxy) trySteeringWithBlocks(ctx context.Context) (blocks, err error) {
+	if err = steeringAvailable(ctx, p.extension.Ways.Kernel); err == nil || p.extension.PortBlocks == 0 {
+		return nil, err
+	}
+	blocks = err
 	p.extension.PortBlocks, p.extension.PortBlocksUnavailable, p.extension.Ways.Kernel.PortBlocks = 0, true, false
+	return blocks, steeringAvailable(ctx, p.extension.Ways.Kernel)
 }
 
 // warnOfOthers logs other software's rules and settings that may keep packets from being steered. 'openshift egress verify' says it again.

@@ -41,6 +41,7 @@ func TestTakeSteering_Modes(t *testing.T) {
 		"egress-snat-steering: ['off']":           holders.Off,
 		"egress-snat-steering: [auto, required]":  holders.Required,
 		"egress-snat-lease-namespace: [net-node]": holders.Auto,
+		"iptables-masquerade-bit: ['3'], egress-snat-steering: ['off']": holders.Off,
 	} {
 		p, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{})
 		if err != nil || p.extension.Steering.Mode != want {
@@ -57,6 +58,7 @@ func TestTakeSteering_Modes(t *testing.T) {
 		"egress-snat-key-file: [/nowhere/key]":       "proxyArguments.egress-snat-key-file: open /nowhere/key: no such file",
 		"egress-snat-key-file: [/dev/null]":          "proxyArguments.egress-snat-key-file: /dev/null: the file has no key",
 		"egress-snat-mark-mask: ['0x4000']":          "proxyArguments.egress-snat-mark-mask: invalid value",
+		"iptables-masquerade-bit: ['3']":             `proxyArguments.egress-snat-mark-mask: invalid value "0x7e": kube-proxy masquerades packets with the mark 0x8`,
 		"egress-snat-lease-namespace: [Not_a_one]":   "proxyArguments.egress-snat-lease-namespace: invalid value",
 		"egress-snat-metallb-namespace: [Not_a_one]": "proxyArguments.egress-snat-metallb-namespace: invalid value",
 	} {

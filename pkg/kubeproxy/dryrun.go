@@ -120,7 +120,11 @@ func (p *Proxy) trySteering(ctx context.Context, warnings io.Writer) {
 	if err := p.findFastPath(ctx); err != nil { // which settings are changed depends on whether it is there
 		_, _ = fmt.Fprintf(warnings, "All packets would take the slow path (proxyArguments.%s): %v\n", fastPathKey, err)
 	}
-	if err := steeringAvailable(ctx, p.extension.Ways.Kernel); err != nil {
+	blocks, err := p.trySteeringWithBlocks(ctx)
+	if blocks != nil {
+		_, _ = fmt.Fprintf(warnings, "Pods would get no source ports of their own (proxyArguments.%s): %v\n", portBlocksKey, blocks)
+	}
+	if err != nil {
 		_, _ = fmt.Fprintf(warnings, "Packets would not be sent to the nodes that have their egress IPs (proxyArguments.%s=%s): %v\n", steeringKey, p.extension.Steering.Mode, err)
 		if p.extension.Steering.Mode != holders.Required {
 			p.extension.Steering.Mode = holders.Off

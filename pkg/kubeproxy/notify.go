@@ -156,6 +156,7 @@ func (n *notifier) look(now time.Time, watchdog time.Duration, queued, done map[
 	if n.invalid() {
 		status += "; the changed configuration is not valid and not used, see the log"
 	}
+	status = strings.ReplaceAll(status, "\n", " ") // systemd reads the next line as something else
 
 	var state []string
 	if synced && !n.ready {

@@ -176,8 +176,10 @@ func TestNotifier_InvalidConfigurationIsTold(t *testing.T) {
 	queued, done := map[string]float64{"IPv4": at(0)}, map[string]float64{"IPv4": at(1)}
 	const note = "the changed configuration is not valid"
 	c.broken = true
-	if told := c.after(20*time.Second, queued, done); !strings.Contains(told, note) || !alive(told) {
-		t.Errorf("got %q, want the status to tell, and a sign of life", told)
+	c.extensions = append(c.extensions, func() extension.Summary { return extension.Summary{Ready: true, Numbers: "two\nlines"} })
+	told := c.after(20*time.Second, queued, done)
+	if status, _, _ := strings.Cut(told[strings.Index(told, "STATUS="):], "\n"); !strings.Contains(status, "two lines") || !strings.Contains(status, note) || !alive(told) {
+		t.Errorf("got %q, want one line of status that tells, and a sign of life", told)
 	}
 	c.broken = false
 	if told := c.after(time.Second, queued, done); !strings.Contains(told, "STATUS=") || strings.Contains(told, note) {

@@ -289,7 +289,7 @@ func (p *Proxy) master() string { return p.config.Last("master", "") }
 // kubeconfigPath returns the field that names the kubeconfig.
 func (p *Proxy) kubeconfigPath() string {
 	for _, argument := range []string{"config", "kubeconfig"} {
-		if len(p.config.NodeConfig.ProxyArguments[argument]) > 0 && p.options.Config().ClientConnection.Kubeconfig != p.config.NodeConfig.MasterKubeConfig {
+		if len(p.config.Values(argument)) > 0 && p.options.Config().ClientConnection.Kubeconfig != p.config.NodeConfig.MasterKubeConfig {
 			return "proxyArguments." + argument
 		}
 	}

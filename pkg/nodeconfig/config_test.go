@@ -59,7 +59,7 @@ func TestUnused_Fields(t *testing.T) {
 }
 
 func TestFiles_ResolvedSortedUnique(t *testing.T) {
-	c := mustParse(t, header+"masterKubeConfig: b/../a\nproxyArguments: {config: [z, z], kubeconfig: [/k, ''], egress-snat-key-file: [/keys], write-config-to: [w]}\n")
+	c := mustParse(t, header+"masterKubeConfig: b/../a\nproxyArguments: {config: [z, z], kubeconfig: [/k, ''], egress_snat_key-file: [/keys], write_config_to: [w]}\n")
 	want := []string{"/etc/origin/node/a", "/etc/origin/node/node-config.yaml", "/etc/origin/node/z", "/k", "/keys"}
 	if diff := cmp.Diff(want, c.Files()); diff != "" {
 		t.Errorf("Files differ (-want +got):\n%s", diff)

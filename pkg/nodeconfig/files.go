@@ -13,9 +13,9 @@ import (
 // kubeconfig and egress-snat-key-file name. They need not exist.
 func (c *Config) Files() []string {
 	names := []string{c.absolute, c.NodeConfig.MasterKubeConfig}
-	names = append(names, c.NodeConfig.ProxyArguments["config"]...)
-	names = append(names, c.NodeConfig.ProxyArguments["kubeconfig"]...)
-	names = append(names, c.NodeConfig.ProxyArguments["egress-snat-key-file"]...)
+	for _, argument := range []string{"config", "kubeconfig", "egress-snat-key-file"} {
+		names = append(names, c.Values(argument)...)
+	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
 	for i, name := range names {
 		names[i] = filepath.Clean(name)
@@ -44,7 +44,7 @@ func resolveFiles(n *legacyconfigv1.NodeConfig, folder string) {
 		names = append(names, &n.PodManifestConfig.Path)
 	}
 	names = append(names, argumentFiles(n.ProxyArguments, func(name string) bool {
-		return slices.Contains([]string{"config", "kubeconfig", "write-config-to"}, name)
+		return slices.Contains([]string{"config", "kubeconfig", "write-config-to"}, hyphened(name))
 	})...)
 	names = append(names, argumentFiles(n.KubeletArguments, func(name string) bool {
 		return strings.HasSuffix(name, "-file") || strings.HasSuffix(name, "-dir")

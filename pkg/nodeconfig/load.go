@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -55,9 +56,21 @@ func Load(file string) (*Config, error) {
 	return Parse(file, data)
 }
 
+// Values returns those of a proxy argument, which the file may write with underscores in the place of hyphens, as for kube-proxy.
+func (c *Config) Values(argument string) []string {
+	for key, values := range c.NodeConfig.ProxyArguments {
+		if hyphened(key) == argument {
+			return values
+		}
+	}
+	return nil
+}
+
+func hyphened(argument string) string { return strings.ReplaceAll(argument, "_", "-") }
+
 // Last returns the last value of a proxy argument, which is the one that counts where several are given; otherwise if it has none.
 func (c *Config) Last(argument, otherwise string) string {
-	if values := c.NodeConfig.ProxyArguments[argument]; len(values) > 0 {
+	if values := c.Values(argument); len(values) > 0 {
 		return values[len(values)-1]
 	}
 	return otherwise
