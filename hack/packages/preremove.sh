@@ -22,7 +22,8 @@ refuse_if() {
   return 1
 }
 
-# openshift runs the program with the configuration that the unit names. systemd fills in CONFIG_FILE.
+# openshift runs the program with the configuration that the unit names. systemd fills in CONFIG_FILE, and OPTIONS: the node may have its name
+# from there.
 openshift() {
   systemd-run --quiet --collect --wait --pipe --property=RuntimeMaxSec=120 --property=EnvironmentFile=/etc/sysconfig/origin-node \
     /usr/bin/openshift "$@" "--config=\${CONFIG_FILE}" </dev/null
@@ -40,7 +41,7 @@ esac
 # What a clean-up takes out stays in no list.
 stays=$(lists)
 if [ -n "${runs}" ] && [ -n "${stays}" ]; then
-  cleaned=$(openshift start node --cleanup --dry-run) || cleaned=
+  cleaned=$(openshift start node --cleanup --dry-run "\$OPTIONS") || cleaned=
   stays=$(lists | while read -r file; do
     case "${newline}${cleaned}${newline}" in *"${newline}${file}${newline}"*) ;; *) echo "${file}" ;; esac
   done)
@@ -55,7 +56,7 @@ if [ -n "${runs}" ]; then
 fi
 systemctl --quiet disable --now origin-node.service || true # somebody may have deleted the unit
 if [ -n "${runs}" ]; then
-  openshift start node --cleanup ||
+  openshift start node --cleanup "\$OPTIONS" ||
     echo "origin-node: not all rules were removed from the kernel; the next boot removes them" >&2
 fi
 if ! refuse_if "$(lists)"; then # the clean-up failed, or other software has put it back

@@ -64,6 +64,7 @@ func (p *Proxy) withdrawOnce(ctx context.Context, blocks bool) {
 	defer cancel()
 	config, err := p.clientConfig()
 	if err == nil {
+		config.QPS, config.Burst = claimsQPS, claimsBurst
 		var client kubernetes.Interface
 		if client, err = kubernetes.NewForConfig(config); err == nil {
 			err = p.leases(client).Withdraw(ctx, p.nodeName())

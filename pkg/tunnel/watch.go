@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -47,6 +48,9 @@ func (e *Extension) watchConfigMap(client kubernetes.Interface, explain func(err
 	extension.Explain(informer, func(err error) error {
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			known()
+		}
+		if apierrors.IsForbidden(err) { // the right is not in rbac.yaml, to which other errors lead
+			return fmt.Errorf("%w; apply images/node/rbac-tunnel.yaml", err)
 		}
 		return explain(err)
 	})

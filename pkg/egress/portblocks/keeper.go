@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/failure"
@@ -315,6 +316,11 @@ func (k *Keeper) get(ctx context.Context, egressIP netip.Addr) (version uint64, 
 // Withdraw gives back all blocks that a node has claimed in the Leases of a namespace. It is for a node on which no [Keeper] runs. Leases
 // that cannot be read stay as they are, with an error.
 func Withdraw(ctx context.Context, client kubernetes.Interface, namespace, node string) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return withdraw(ctx, client, namespace, node) })
+}
+
+// withdraw is Withdraw, which other nodes may disturb: then some Leases are as they were.
+func withdraw(ctx context.Context, client kubernetes.Interface, namespace, node string) error {
 	leases := client.CoordinationV1().Leases(namespace)
 	list, err := leases.List(ctx, metav1.ListOptions{})
 	if err != nil {

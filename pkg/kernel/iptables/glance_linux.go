@@ -164,6 +164,19 @@ func HasChain(ctx context.Context, family kernel.Family, chain string) (bool, er
 	return r.Rules(table, chain, ignore)
 }
 
+// hasJumpedTo tells whether the nat table of nftables has a chain that an owner's rules jump to, or that cannot be told.
+func hasJumpedTo(ctx context.Context, owner Owner, family kernel.Family) bool {
+	r, err := nftables.OpenReader(ctx, family)
+	if err != nil {
+		return true
+	}
+	defer r.Close()
+	return slices.ContainsFunc(owner.Jumps, func(j Jump) bool {
+		has, err := r.Rules(table, j.Rule[strings.LastIndexByte(j.Rule, ' ')+1:], func(nftables.ListedRule) {})
+		return has || err != nil
+	})
+}
+
 // watched are the chains of the nat table that others could change to the harm of the owned rules. The journal
 // is not, for nothing leads to it.
 func (w *Writer) watched() []string {

@@ -1,7 +1,9 @@
 package iptables
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -42,6 +44,39 @@ func TestLegacyRules_OfAllTables(t *testing.T) {
 			want := []string{"mangle mine udp mark=400000007e000000 MARK=4000000040000000", "nat POSTROUTING MASQUERADE"}
 			if diff := cmp.Diff(want, found); diff != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// TestCleanup_BesideATableOfOthers: a table nat that iptables-nft cannot show keeps nothing from being cleaned up, unless a chain of ours is in it.
+func TestCleanup_BesideATableOfOthers(t *testing.T) {
+	for _, backend := range []lab.Backend{lab.NFT, lab.Legacy} {
+		t.Run(string(backend), func(t *testing.T) {
+			l := lab.ForTest(t, lab.Config{Nodes: 1, IPv6: true, Backend: backend})
+			t.Setenv("PATH", l.Path())
+			t.Setenv("XTABLES_LOCKFILE", filepath.Join(t.TempDir(), "lock"))
+			cleanUp := func() (err error) {
+				_ = l.Node().Do(func() error {
+					_, err = Withdraw(t.Context())
+					err = errors.Join(err, Cleanup(t.Context(), Egress))
+					return nil
+				})
+				return err
+			}
+			nft := func(command string) {
+				t.Helper()
+				if out, err := l.Node().Run(t.Context(), "nft", command); err != nil {
+					t.Fatalf("%s: %v: %s", command, err, out)
+				}
+			}
+			nft("table ip nat { chain POSTROUTING { type nat hook postrouting priority 100; meta mark set numgen random mod 3; }; }")
+			if err := cleanUp(); err != nil {
+				t.Errorf("the table is others': %v", err)
+			}
+			nft("add chain ip nat " + RootChain)
+			if err := cleanUp(); !errors.Is(err, ErrIncompatible) {
+				t.Errorf("with a chain of ours: %v", err)
 			}
 		})
 	}

@@ -643,3 +643,18 @@ func TestPayload_Accepted(t *testing.T) {
 		b.goes(b.Node(), 60, 10250, false)
 	})
 }
+
+// TestWriter_BesideATableOfOthers: a table nat that iptables-nft cannot show keeps the redirects from nothing but iptables-nft's own rules.
+func TestWriter_BesideATableOfOthers(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		if b.backend != reconcile.NFTables && b.iptables == lab.NFT {
+			b.Skip("that is where the rules are")
+		}
+		table := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[b.family]
+		b.run("nft", "table "+table+" nat { chain POSTROUTING { type nat hook postrouting priority 100; meta mark set numgen random mod 3; }; }")
+		want := b.redirects(50)
+		b.write(want)
+		b.agrees(want)
+		b.goes(b.Node(), 50, 10250, true)
+	})
+}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/klog/v2"
+
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
@@ -38,6 +41,8 @@ type Writer struct {
 	driver, other driver
 	// pruned: what earlier runs have left in the other back ends is gone.
 	pruned bool
+	// unreadable is why it cannot be told, or changed, what there is of them.
+	unreadable failure.Streak
 	// judged: all connections were judged since the last change.
 	judged bool
 }
@@ -100,11 +105,12 @@ func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []ke
 	if !w.pruned && w.usable(w.rules) {
 		reads = append(reads, w.rules.readOther)
 	}
-	for _, read := range reads {
+	for i, read := range reads {
 		held, err := read(ctx)
-		if err = nft.UnlessNone(err); err != nil {
+		if err = nft.UnlessNone(err); err != nil && i == 0 {
 			return nil, err
 		}
+		w.complain(ctx, err)
 		for _, r := range append(decode(held.record), held.redirects.Without(want)) {
 			if !r.Empty() && !slices.ContainsFunc(before, r.Equal) {
 				before = append(before, r)
@@ -117,10 +123,19 @@ func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []ke
 func (w *Writer) write(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {
 	changed, err = w.driver.write(ctx, want, record)
 	if err == nil && !w.pruned {
-		err = w.prune(ctx)
-		w.pruned = err == nil
+		stale := w.prune(ctx)
+		w.complain(ctx, stale)
+		w.pruned = stale == nil
 	}
 	return changed, err
+}
+
+// complain tells of what earlier runs may have left in a back end that is not used. It keeps nothing from being written: others may have made
+// a table that iptables cannot show.
+func (w *Writer) complain(ctx context.Context, err error) {
+	if err != nil && w.unreadable.Turns(err) {
+		klog.FromContext(ctx).Error(err, "Cannot read or remove rules for the tunnel's ports of an earlier run in another back end (iptables-legacy, iptables-nft or nftables); will retry, further failures are not logged")
+	}
 }
 
 func (w *Writer) prune(ctx context.Context) error {
