@@ -42,6 +42,10 @@ func TestPolicy_AgreesWithThePlan(t *testing.T) {
 				if said == "" && len(want) > 0 {
 					t.Fatalf("seed %d: apply lets pass what the plan refuses: %q\n%+v\n%s", seed, want, config, text(svc))
 				}
+			case config.LoadBalancerIPs && svc.Spec.Type == v1.ServiceTypeLoadBalancer && len(svc.Status.LoadBalancer.Ingress) == 0:
+				if said != "" && len(want) == 0 { // what its load balancer gives it the plan alone sees
+					t.Fatalf("seed %d: apply says %q, and the plan lets it pass\n%+v\n%s", seed, said, config, text(svc))
+				}
 			case said == "" && len(want) > 0, said != "" && !slices.Contains(want, said):
 				t.Fatalf("seed %d: apply says %q, and the plan %q\n%+v\n%s", seed, said, want, config, text(svc))
 			}
@@ -124,7 +128,9 @@ func TestPolicy_Changes(t *testing.T) {
 		{"a label", func(s *v1.Service) { s.Labels = map[string]string{"a": "b"} }, ""},
 		{"another annotation", func(s *v1.Service) { s.Annotations = map[string]string{"a": "b"} }, ""},
 		{"its status", func(s *v1.Service) { s.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: "203.0.113.9"}} }, ""},
-		{"its spec", func(s *v1.Service) { s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, "203.0.113.2") }, refused},
+		{"its selector", func(s *v1.Service) { s.Spec.Selector = map[string]string{"a": "b"} }, ""},
+		{"its ports", func(s *v1.Service) { s.Spec.Ports = []v1.ServicePort{{Port: 443, Protocol: v1.ProtocolTCP}} }, ""},
+		{"its external IPs", func(s *v1.Service) { s.Spec.ExternalIPs = append(s.Spec.ExternalIPs, "203.0.113.2") }, refused},
 		{"it is switched off", func(s *v1.Service) { s.Annotations = map[string]string{cluster.Annotation: "false"} }, ""},
 		{"it is switched on", func(s *v1.Service) { s.Annotations = map[string]string{cluster.Annotation: "true"} }, refused},
 		{"it names what is no address", func(s *v1.Service) { s.Annotations = map[string]string{cluster.EgressIPAnnotation: "-"} },
@@ -135,6 +141,26 @@ func TestPolicy_Changes(t *testing.T) {
 		test.change(changed)
 		if said := v.apply(changed, old); said != test.want {
 			t.Errorf("%s: apply says %q, want %q", test.name, said, test.want)
+		}
+	}
+}
+
+// TestPolicy_AwaitsTheLoadBalancer: when a Service is created it has no status, so its annotation may name the address that its load balancer
+// gives it then. Another address is refused all the same.
+func TestPolicy_AwaitsTheLoadBalancer(t *testing.T) {
+	v := compile(t, cluster.Config{LoadBalancerIPs: true, AllowedCIDRs: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})
+	for annotation, want := range map[string]string{
+		cluster.Annotation + "=203.0.113.10":         "",
+		cluster.EgressIPAnnotation + "=203.0.113.10": "",
+		cluster.EgressIPAnnotation + "=198.51.100.1": "NotAllowed: proxyArguments.egress-snat-allowed-cidrs does not allow 198.51.100.1 as an egress IP",
+		cluster.Annotation + "=nothing":              "",
+		cluster.EgressIPAnnotation + "=224.0.0.1":    "InvalidAddress: egress IP 224.0.0.1 is not a unicast address that packets can come from",
+	} {
+		name, value, _ := strings.Cut(annotation, "=")
+		svc := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Annotations: map[string]string{name: value}},
+			Spec: v1.ServiceSpec{Type: v1.ServiceTypeLoadBalancer, ClusterIP: "172.30.0.10"}}
+		if said := v.apply(svc, nil); said != want {
+			t.Errorf("%s: apply says %q, want %q", annotation, said, want)
 		}
 	}
 }

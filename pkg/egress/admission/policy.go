@@ -75,15 +75,15 @@ func services() *admissionv1.MatchResources {
 // conditions leave out the Services that claim nothing, and changes that are no concern of a claim: a Service that was there before the
 // policy can still be labelled and deleted.
 func conditions(config Config) []admissionv1.MatchCondition {
-	metadata := func(object string) string { // what of it decides
-		return fmt.Sprintf("[%[1]s.metadata.?annotations[?%[2]s], %[1]s.metadata.?annotations[?%[3]s], %[1]s.metadata.?annotations[?%[4]s], %[1]s.metadata.?labels[?%[5]s]]",
+	deciding := func(object string) string { // a load balancer may have given it an address that is refused: its ports can be changed all the same
+		return fmt.Sprintf("[%[1]s.spec.?type, %[1]s.spec.?clusterIP, %[1]s.spec.?externalIPs, "+
+			"%[1]s.metadata.?annotations[?%[2]s], %[1]s.metadata.?annotations[?%[3]s], %[1]s.metadata.?annotations[?%[4]s], %[1]s.metadata.?labels[?%[5]s]]",
 			object, quote(config.Annotation), quote(config.EgressIPAnnotation), quote(config.PortBlockAnnotation), quote(proxyLabel))
 	}
 	return []admissionv1.MatchCondition{
 		{Name: "is-served-or-named", Expression: "object.spec.?type.orValue('') != 'ExternalName' && " +
 			"!(" + quote(proxyLabel) + " in object.metadata.?labels.orValue({})) && " +
 			"(object.spec.?clusterIP.orValue('') != 'None' || " + quote(config.EgressIPAnnotation) + " in object.metadata.?annotations.orValue({}))"},
-		{Name: "claims-something-else-than-before", Expression: "oldObject == null || object.spec != oldObject.spec || " +
-			metadata("object") + " != " + metadata("oldObject")},
+		{Name: "claims-something-else-than-before", Expression: "oldObject == null || " + deciding("object") + " != " + deciding("oldObject")},
 	}
 }

@@ -41,7 +41,8 @@ func variables(config Config) []admissionv1.Variable {
 	return b
 }
 
-// addAddresses adds the addresses that a Service has, and those of which it claims the first.
+// addAddresses adds the addresses that a Service has, and those of which it claims the first. A load balancer's are awaited when a Service is
+// created: an annotation may name one of them, which only the plan can judge then.
 func (b *builder) addAddresses(config Config) {
 	b.add("externalIPs", "object.spec.?clusterIP.orValue('') == 'None' ? [] : object.spec.?externalIPs.orValue([]).map(t, string(t))")
 	balanced := "[]"
@@ -51,6 +52,7 @@ func (b *builder) addAddresses(config Config) {
 		  .filter(i, i.?ip.orValue('') != '' && i.?ipMode.orValue('VIP') == 'VIP').map(i, string(i.ip))`
 	}
 	b.add("balanced", balanced)
+	b.add("awaited", strconv.FormatBool(config.LoadBalancerIPs)+" && object.spec.?type.orValue('') == 'LoadBalancer' && size(object.?status.?loadBalancer.?ingress.orValue([])) == 0")
 	b.add("candidates", "size(variables.externalIPs) > 0 ? variables.externalIPs : variables.balanced")
 }
 
@@ -73,7 +75,7 @@ func (b *builder) addClaims(config Config) {
 		b.add("claimOf"+family, `
 		size(variables.chosen) == 0 || variables.chosenWrong != ''
 		  ? (size(variables.ofFAMILY) == 0 ? [] : [{'ip': string(variables.ofFAMILY[0]), 'annotated': '', 'refused': string(variables.chosenWrong)}])
-		  : variables.chosen.filter(t, IS).map(t, variables.ofFAMILY.exists(o, isIP(o) && ip(o) == ip(t))
+		  : variables.chosen.filter(t, IS && !(variables.awaited && size(variables.externalIPs) == 0)).map(t, variables.ofFAMILY.exists(o, isIP(o) && ip(o) == ip(t))
 		    ? {'ip': string(t), 'annotated': '', 'refused': ''}
 		    : {'ip': size(variables.ofFAMILY) == 0 ? '' : string(variables.ofFAMILY[0]), 'annotated': '',
 		       'refused': 'annotation TEXT names ' + string(ip(t)) + ', which is none of the Service\'s FAMILY addresses'})`,
@@ -85,7 +87,7 @@ func (b *builder) addClaims(config Config) {
 		: !variables.isNamed ? variables.claimOfIPv4 + variables.claimOfIPv6
 		: size(variables.namedIPs) == 0 ? [{'ip': '', 'annotated': '', 'refused': string(variables.namedWrong)}]
 		: variables.namedIPs.map(t, {'ip': string(t),
-		    'annotated': (variables.externalIPs + variables.balanced).exists(o, isIP(o) && ip(o) == ip(t)) ? '' : 'true',
+		    'annotated': variables.awaited || (variables.externalIPs + variables.balanced).exists(o, isIP(o) && ip(o) == ip(t)) ? '' : 'true',
 		    'refused': string(variables.namedWrong != '' ? variables.namedWrong : variables.chosenWrong)})`)
 }
 

@@ -150,6 +150,10 @@ func (c *choices) may(service plan.Service, e plan.Endpoint, ip netip.Addr) bool
 // choose returns which of some egress IPs of a Service an endpoint leaves from. For one on this node it chooses. A planner calls it, so
 // the lock is held.
 func (s *State) choose(service plan.Service, e plan.Endpoint, among []netip.Addr) (ip netip.Addr, chosen bool) {
+	if open, is := s.choices.open[openPod{service, e.Addr}]; is {
+		open.among = slices.Clone(among) // the Service may have got another one since
+		s.choices.open[openPod{service, e.Addr}] = open
+	}
 	if ip, chosen = s.choices.of(service, e, among); chosen || e.Node != s.Config.NodeName || len(among) == 0 {
 		return ip, chosen
 	}
@@ -489,7 +493,7 @@ func (s *State) dropAssumed(name types.NamespacedName) {
 // next one.
 func (s *State) pruneChoices(family v1.IPFamily, now time.Time) {
 	maps.DeleteFunc(s.choices.waiting, func(w openPod, _ netip.Addr) bool { return !s.planners[FamilyOf(w.pod)].Has(w.pod) })
-	before := s.choices.room.all
+	before, missed := s.choices.room.all, s.choices.missed()
 	for name, of := range s.choices.told[s.Config.NodeName] {
 		service := serviceOf(name)
 		for pod, ip := range of {
@@ -505,7 +509,7 @@ func (s *State) pruneChoices(family v1.IPFamily, now time.Time) {
 			if !known {
 				s.choices.unused[this] = now
 			}
-			if known && now.Sub(since) >= unusedFor || len(s.choices.waiting) > 0 {
+			if known && now.Sub(since) >= unusedFor || missed[""] || missed[service.Namespace] {
 				s.choices.drop(s.Config.NodeName, service, pod)
 			}
 		}
@@ -513,6 +517,18 @@ func (s *State) pruneChoices(family v1.IPFamily, now time.Time) {
 	if before > s.choices.room.all {
 		s.chooseWaiting()
 	}
+}
+
+// missed are the namespaces of which the room of a choice would help a pod that waits; "" for all.
+func (c *choices) missed() map[string]bool {
+	missed := map[string]bool{}
+	for w, ip := range c.waiting {
+		missed[w.service.Namespace] = true
+		if c.room.all+sizeOf(w.service, w.pod, ip) > roomForAll {
+			missed[""] = true
+		}
+	}
+	return missed
 }
 
 // chooseWaiting has the pods judged that wait, as far as there is room for them: a tenant may have any number wait.

@@ -321,6 +321,25 @@ func TestChoices_OpenWithoutHolders(t *testing.T) {
 	}
 }
 
+// TestChoices_OpenForWhatComes: as long as no node holds any of its Service's addresses, a pod may get one that the Service has only since.
+func TestChoices_OpenForWhatComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newChoiceTest(t)
+		s.Config.Steering.Mode = holders.Required
+		s.SetNode(zoned("here", "a"))
+		s.SetService(naming("203.0.113.1,203.0.113.2"))
+		s.setSlice(manyPods("here", 0, 20))
+		s.leaving()
+		s.SetService(naming(three))
+		s.SetHolders(v1.IPv4Protocol, map[netip.Addr]string{netip.MustParseAddr("203.0.113.3"): "here"})
+		s.leaving()
+		time.Sleep(openFor)
+		if all := shares(s.leaving()); all["203.0.113.3"] != 20 {
+			t.Errorf("pods leave from %v, want the one that is held", all)
+		}
+	})
+}
+
 // TestChoices_OpenInAnotherZone: while one of the addresses is held by nobody, a pod that was given one of another zone gets the one of its
 // own zone when that is held. It gets no other one, and after ten seconds it keeps what it has.
 func TestChoices_OpenInAnotherZone(t *testing.T) {
@@ -579,4 +598,34 @@ func (s stateTest) checkKept(before map[plan.Binding]bool) (compared int) {
 		}
 	}
 	return compared
+}
+
+// TestChoices_OneNamespaceIsFull: pods that wait for room in their own namespace take nobody's grace in another one.
+func TestChoices_OneNamespaceIsFull(t *testing.T) {
+	s := newChoiceTest(t)
+	s.SetService(naming(three))
+	few := manyPods("here", 6000, 6010)
+	s.setSlice(few)
+	other := naming("203.0.113.6,203.0.113.7")
+	other.Namespace = "full"
+	slice := manyPods("here", 0, 2000)
+	slice.Namespace = other.Namespace
+	for i := range slice.Endpoints {
+		slice.Endpoints[i].TargetRef.Namespace = other.Namespace
+	}
+	s.SetService(other)
+	s.setSlice(slice)
+	before := s.leaving()
+	if len(s.choices.waiting) == 0 {
+		t.Fatal("there is room for all pods of a namespace")
+	}
+	s.setSlice(manyPods("here", 6000, 6000))
+	s.leaving()
+	s.SetService(naming(three + ",203.0.113.4,203.0.113.5"))
+	s.setSlice(few)
+	for pod, ip := range s.leaving() {
+		if before[pod] != ip {
+			t.Errorf("the EndpointSlice was gone for a moment, and %s leaves from %s, before from %s", pod, ip, before[pod])
+		}
+	}
 }
