@@ -15,7 +15,8 @@ func addrs(texts ...string) (addresses []netip.Addr) {
 	return addresses
 }
 
-// TestAssign_Told: what the CNI plugin has told counts whole, and before what the kernel tells.
+// TestAssign_Told: what the CNI plugin has told counts whole, and before what the kernel tells. Of interfaces that the kernel
+// tells the same address of, the one that was made first has it.
 func TestAssign_Told(t *testing.T) {
 	one, two := Link{Index: 1, Name: "veth1"}, Link{Index: 2, Name: "veth2"}
 	for name, test := range map[string]struct {
@@ -54,6 +55,11 @@ func TestAssign_Told(t *testing.T) {
 			interfaces: []Interface{{Link: one, Behind: addrs("10.128.0.11", "fd00::11", "10.128.0.12", "fd00::12")}},
 			want:       Grants{one: addrs("10.128.0.11", "fd00::11")},
 			refused:    []Refusal{{addrs("10.128.0.12")[0], "veth1", ""}, {addrs("fd00::12")[0], "veth1", ""}},
+		},
+		"of two that are new the older one": {
+			interfaces: []Interface{{Link: two, Behind: addrs("10.128.0.11")}, {Link: one, Behind: addrs("10.128.0.11")}},
+			want:       Grants{one: addrs("10.128.0.11")},
+			refused:    []Refusal{{addrs("10.128.0.11")[0], "veth2", "veth1"}},
 		},
 		"an interface that does not exist": {
 			interfaces: []Interface{{Link: two, Behind: addrs("10.128.0.11")}},

@@ -260,3 +260,24 @@ func TestKeeper_CompareRepairs(t *testing.T) {
 		t.Error("another pod leaves with the bound pod's address")
 	}
 }
+
+// TestKeeper_GuardsUntilTheLastBinding: a pod with bindings of several protocols is guarded until the last one of them is removed.
+func TestKeeper_GuardsUntilTheLastBinding(t *testing.T) {
+	n := newKeptNode(t)
+	of := func(p kernel.Protocol) []kernel.Binding {
+		return []kernel.Binding{{Pod: n.victim.V4, Protocol: p, EgressIP: n.victim.V4}}
+	}
+	n.Keeper.Bind(t.Context(), kernel.IPv4, append(of(kernel.TCP), of(kernel.UDP)...), []netip.Prefix{lab.ClusterV4})
+	if n.leaves(n.other, n.victim.V4) {
+		t.Fatal("another pod leaves with the address of a pod with two bindings")
+	}
+	n.Keeper.Unbind(t.Context(), of(kernel.TCP))
+	if n.leaves(n.other, n.victim.V4) {
+		t.Error("another pod leaves with the address of a pod that has a binding left")
+	}
+	n.Keeper.Unbind(t.Context(), of(kernel.UDP))
+	if !n.leaves(n.other, n.victim.V4) {
+		t.Error("the address of a pod without bindings is guarded")
+	}
+	n.expectFault("")
+}
