@@ -30,6 +30,8 @@ type memory struct {
 	// untampered: what a look is about is as it was seen or written last.
 	untampered bool
 	left       []kernel.Binding
+	// inFront is somebody else's rule before the jump to those of this process; empty if there is none.
+	inFront string
 
 	// refuse is how many changes alone are refused; fail is why writes fail, unreadable why stale
 	// rules cannot be read.
@@ -89,6 +91,9 @@ func (m *memory) observe(context.Context) (observation, error) {
 	if m.written != nil && !slices.Equal(m.written, m.bindings) {
 		o.differences, o.altered = []string{"other bindings"}, true
 	}
+	if m.inFront != "" {
+		o.differences, o.jumpInFront = append(o.differences, m.inFront), false
+	}
 	return o, nil
 }
 
@@ -131,15 +136,16 @@ func (m *memory) staleBackends() []staleBackend {
 	}
 }
 
-// wanted is a list of bindings, and ways.
+// wanted is a list of bindings, with ways and networks.
 type wanted struct {
 	bindings []kernel.Binding
 	steering kernel.Steering
+	networks kernel.Networks
 }
 
 func (w wanted) Desired(pods map[netip.Addr]bool) kernel.Desired {
 	bindings := slices.DeleteFunc(slices.Clone(w.bindings), func(b kernel.Binding) bool { return pods != nil && !pods[b.Pod] })
-	return kernel.Desired{Bindings: bindings, Steering: w.steering}
+	return kernel.Desired{Networks: w.networks, Bindings: bindings, Steering: w.steering}
 }
 
 // node is a Reconciler over a memory.
@@ -150,9 +156,10 @@ type node struct {
 	scopes  []conntrack.Scope
 	fail    int // how many looks at the flows fail
 	repairs int
-	// last is what was wanted last, steering what is from now on.
+	// last is what was wanted last, steering and networks what is from now on.
 	last     wanted
 	steering kernel.Steering
+	networks kernel.Networks
 	nodeIP   netip.Addr
 	now      time.Time
 }
@@ -190,8 +197,11 @@ func settledNode(t *testing.T, bindings ...kernel.Binding) *node {
 
 // want syncs, and returns what came of it.
 func (n *node) want(bindings ...kernel.Binding) Result {
-	next := wanted{kernel.Sorted(bindings), n.steering}
-	c := kernel.Change{Steering: next.steering, SteeringChanged: !next.steering.Equal(n.last.steering)}
+	next := wanted{kernel.Sorted(bindings), n.steering, n.networks}
+	c := kernel.Change{
+		Networks: next.networks, NetworksChanged: !next.networks.Equal(n.last.networks),
+		Steering: next.steering, SteeringChanged: !next.steering.Equal(n.last.steering),
+	}
 	c.Added, c.Removed = kernel.Diff(n.last.bindings, next.bindings)
 	n.last = next
 	return n.Reconciler.Sync(n.Context(), next, c, n.nodeIP)
@@ -336,6 +346,42 @@ func TestReconciler_FlowsFromBefore(t *testing.T) {
 	}
 }
 
+// TestReconciler_FlowsToWhatIsExcludedNoMore: all flows are judged when a network is not excluded any more, for those to it have no egress
+// IP. When one more is excluded, none is.
+func TestReconciler_FlowsToWhatIsExcludedNoMore(t *testing.T) {
+	cluster, excluded := []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	n := settledNode(t, first)
+	for _, step := range []struct {
+		what     string
+		networks kernel.Networks
+		all      bool
+	}{
+		{"two networks more", kernel.Networks{ClusterCIDRs: cluster, Exclusions: excluded}, false},
+		{"without the exclusion", kernel.Networks{ClusterCIDRs: cluster}, true},
+		{"with it again", kernel.Networks{ClusterCIDRs: cluster, Exclusions: excluded}, false},
+		{"without the cluster's network", kernel.Networks{Exclusions: excluded}, true},
+	} {
+		n.forget()
+		n.networks = step.networks
+		n.want(first)
+		if diff := cmp.Diff([]conntrack.Scope{{All: step.all}}, n.scopes, compareNetip); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.what, diff)
+		}
+	}
+}
+
+// TestReconciler_FlowsWhileAnotherRuleWasInFront: all flows are judged when somebody else's rule is found in front of the jump. It may have
+// decided about any of them.
+func TestReconciler_FlowsWhileAnotherRuleWasInFront(t *testing.T) {
+	n := settledNode(t, first)
+	n.kernel.inFront, n.kernel.tables = "-A POSTROUTING -j MASQUERADE", "another rule is in front"
+	n.RequestLook()
+	n.want(first)
+	if diff := cmp.Diff([]conntrack.Scope{{All: true}}, n.scopes, compareNetip); diff != "" {
+		t.Errorf("judged (-want +got):\n%s", diff)
+	}
+}
+
 // TestReconciler_FlowsThatFarSidesBegan: the ports of a pod count as long as flows to them may go on without a binding.
 func TestReconciler_FlowsThatFarSidesBegan(t *testing.T) {
 	block := func(b kernel.Binding, port uint16) kernel.Block {
@@ -390,7 +436,7 @@ func TestReconciler_SinceComparesWays(t *testing.T) {
 	n := settledNode(t, first)
 	here := n.last.Desired(nil)
 	n.steer(map[string]kernel.Way{"203.0.113.1": {Kind: kernel.ToNode, Node: secondNode}})()
-	steered := wanted{n.last.bindings, n.steering}.Desired(nil)
+	steered := wanted{n.last.bindings, n.steering, n.networks}.Desired(nil)
 	holds := func(what string, want kernel.Desired, but kernel.Desired) {
 		t.Helper()
 		if _, holds := n.Since(want); !holds {
