@@ -393,6 +393,23 @@ func TestBook_LeftByAGoneNode(t *testing.T) {
 	b.of("next", 1)
 }
 
+// TestBook_ClaimOfNobody: blocks whose claims name no node are never taken over, however long they are there.
+func TestBook_ClaimOfNobody(t *testing.T) {
+	b := newBookTest(t)
+	all := slices.Collect(blocksOf(8192))
+	b.Seen(egressIP, 5, claimsOf("", all...), false, b.now)
+	b.leases[egressIP] = version{5, claimsOf("", all...)}
+	b.Add("pod", []netip.Addr{egressIP}, 8192, b.now)
+	for range 2 {
+		b.now = b.now.Add(Quiet + time.Second)
+		b.settled()
+	}
+	if n := b.Numbers(8192, b.now)[egressIP]; n.Own != 0 || b.writes != 0 {
+		t.Errorf("%+v after %d writes, expected no own blocks and no writes", n, b.writes)
+	}
+	b.of("pod", 0)
+}
+
 // TestBook_Scarce: no node keeps a spare block that others need.
 func TestBook_Scarce(t *testing.T) {
 	b := newBookTest(t)
