@@ -156,6 +156,32 @@ func TestLook_SelectedByTheKernelOrNot(t *testing.T) {
 	})
 }
 
+// TestLook_FlowsOfTheFarSide: a flow that the far side has begun, to a port of a pod's block, is found and ended when the pod loses its egress IP.
+// Its source is not the pod, so the kernel is not asked for the flows of the pod alone, although that would be cheaper.
+func TestLook_FlowsOfTheFarSide(t *testing.T) {
+	onNode(t, func(n *node) {
+		w := n.network
+		const port = 32000
+		begun := flow(tcp, w.outside, netip.AddrPortFrom(addr(w.pod), port).String(), w.outside)
+		n.holds(map[string]entry{"begun outside": {Flow: begun, dialled: netip.AddrPortFrom(addr(w.egressIP), port)}})
+		scope := Scope{
+			Removed: []kernel.Binding{binding(w.pod, kernel.TCP, w.egressIP)},
+			Blocks:  []kernel.Block{{Pod: addr(w.pod), EgressIP: addr(w.egressIP), Ports: kernel.Ports{First: port, Last: port + 511}}},
+		}
+		found := n.flows(func(k *handle, see func(*tracked)) error {
+			k.size = tableSize{buckets: 1, flows: 100_000}
+			if !k.size.cheaperAlone(2) {
+				n.Fatal("it is not cheaper to ask for the flows of a pod alone")
+			}
+			return k.look(n.Context(), NewSelector(w.plan(), scope, w.local()), see)
+		})
+		if !slices.ContainsFunc(found, func(f Flow) bool { return f.Source == begun.Source && f.Destination == begun.Destination }) {
+			n.Errorf("found are %+v, without the flow that the far side has begun", found)
+		}
+		n.deletes(w.plan(), scope, "begun outside")
+	})
+}
+
 func TestTableSize_CheaperAlone(t *testing.T) {
 	for _, test := range []struct {
 		buckets, flows, pods int
