@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +21,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
 
 // knownPods are the labels of pods by UID.
@@ -186,6 +189,48 @@ func TestAttacher_Decides(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAttacher_InterfaceIsLookedAt: the interfaces of a pod that starts are looked at once its attachment is known, and before what is written
+// for it is awaited.
+func TestAttacher_InterfaceIsLookedAt(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	var did []string
+	a.node.Attached = func(context.Context) {
+		did = append(did, fmt.Sprintf("looked with %d attachment in the store", len(a.store.All())))
+	}
+	await := a.node.Await
+	a.node.Await = func(ctx context.Context, look bool) error {
+		did = append(did, "awaited")
+		return await(ctx, look)
+	}
+	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"looked with 1 attachment in the store", "awaited"}, did); diff != "" {
+		t.Errorf("what was done (-want +got):\n%s", diff)
+	}
+}
+
+// TestAttacher_Behind: who is behind which interface is told of pods whose interfaces the plugin has named, until they end.
+func TestAttacher_Behind(t *testing.T) {
+	a := newAttacherTest(t, t.TempDir(), someLabels)
+	named, unnamed := attached("c1", "u1"), attached("c2", "u2")
+	named.Interfaces, unnamed.IPs = []string{"veth1"}, []netip.Addr{netip.MustParseAddr("10.128.0.6")}
+	for _, attachment := range []attachments.Attachment{named, unnamed} {
+		if _, err := a.Attach(t.Context(), attachment); err != nil {
+			t.Fatal(err)
+		}
+	}
+	behind := func(when string, want ...portsecurity.Told) {
+		t.Helper()
+		if diff := cmp.Diff(want, a.Behind(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	behind("attached", portsecurity.Told{Interfaces: named.Interfaces, Addresses: named.IPs})
+	a.must(a.Detach(t.Context(), "c1"))
+	behind("detached")
 }
 
 // TestAttacher_Life of an address that one pod has after another, with EndpointSlices that are late.
