@@ -180,6 +180,24 @@ func TestDirectory_Holder(t *testing.T) {
 	}
 }
 
+// TestDirectory_Outranked: an address on an interface of this node is outranked while another live node has got it later. One that a load
+// balancer announces from here is on no interface.
+func TestDirectory_Outranked(t *testing.T) {
+	d := newDirectory()
+	both := ips[:2]
+	epochs := func(epoch uint64) map[netip.Addr]uint64 { return map[netip.Addr]uint64{both[0]: epoch, both[1]: epoch} }
+	apply(d, timed{0, LeasesKnown{}}, timed{0, OwnAddresses{Addresses: both, Announced: both[1:]}}, timed{0, seen("node-a", true)})
+	for second, step := range []struct {
+		epoch uint64
+		want  []netip.Addr
+	}{{1, nil}, {2, both[:1]}, {1, nil}} {
+		apply(d, timed{second, direct("node-a", uint64(second+1), epochs(step.epoch))})
+		if diff := cmp.Diff(step.want, d.Outranked(at(second)), compare); diff != "" {
+			t.Errorf("the other node has epoch %d after %d s (-want +got):\n%s", step.epoch, second, diff)
+		}
+	}
+}
+
 // TestDirectory_Conflicts: a node counts that says that it has an address of another one. By its Lease it has to say so again, some seconds
 // later: what comes first may be of before the address was the other one's.
 func TestDirectory_Conflicts(t *testing.T) {
