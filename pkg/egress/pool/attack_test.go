@@ -370,7 +370,8 @@ func TestAttack_ContestsAreFew(t *testing.T) {
 	}
 }
 
-// TestState_LargestOfAnHonestNodeIsRead: what a node may have is what others read, and it takes no more.
+// TestState_LargestOfAnHonestNodeIsRead: what a node may have is what others read, and it takes no more. Of addresses that it could not
+// take it tells as many as there is room for.
 func TestState_LargestOfAnHonestNodeIsRead(t *testing.T) {
 	network := netip.MustParsePrefix("2001:db8:ffff:ffff::/64")
 	var all []netip.Addr
@@ -397,6 +398,13 @@ func TestState_LargestOfAnHonestNodeIsRead(t *testing.T) {
 	if len(m.State().Held) != mostAddresses || m.Objections(all[0])["a"] != "" && m.Objections(all[len(all)-1])["a"] != Full {
 		t.Errorf("it has %d addresses, want %d, and that it is full", len(m.State().Held), mostAddresses)
 	}
+	var failed []netip.Addr
+	for _, ip := range all {
+		if !m.holds(ip) && len(failed) < mostAddresses/2 {
+			failed = append(failed, ip)
+		}
+	}
+	m.Next(TakeFailed{Addresses: failed}, at)
 	text, err := json.Marshal(m.State())
 	if err != nil {
 		t.Fatal(err)

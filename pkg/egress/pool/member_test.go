@@ -192,6 +192,16 @@ func TestMember_EpochIsHigherThanAnySeen(t *testing.T) {
 	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)), Take{Address: ip, Epoch: 8, Why: Unheld})
 }
 
+// TestMember_EpochOfWhatWasHeardBefore: an epoch that another member said before the pool was to hold its address counts when that member dies.
+func TestMember_EpochOfWhatWasHeardBefore(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t)
+	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, moment(0))
+	m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0))
+	acts(t, m.Next(Alive{"b", false}, moment(0)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)), Take{Address: ip, Epoch: 6, From: "b", Why: Dead})
+}
+
 // TestMember_WantsWhatAnotherNodeHas: of an address that a live node announces already when this member is to hold it, that node is trusted
 // for a moment.
 func TestMember_WantsWhatAnotherNodeHas(t *testing.T) {
