@@ -633,7 +633,8 @@ func TestSteerer_Homes(t *testing.T) {
 	set("a", "10.128.0.11", "node-a")
 	set("b", "10.128.1.11", "node-b")
 	set("c", "10.128.2.11", "")
-	set("d", "10.128.3.11", "node-d") // whose Node is not known
+	set("c2", "10.128.2.11", "node-b") // the first slice names none
+	set("d", "10.128.3.11", "node-d")  // whose Node is not known
 	expect(map[string]string{"10.128.0.11": "192.0.2.2", "10.128.1.11": "192.0.2.3"})
 	set("e", "10.128.1.11", "node-a") // as long as it is on two nodes
 	expect(map[string]string{"10.128.0.11": "192.0.2.2"})
