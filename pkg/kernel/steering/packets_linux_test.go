@@ -238,6 +238,23 @@ func TestPackets_FollowTheWay(t *testing.T) {
 	})
 }
 
+// TestPackets_ToTheNodeWhileLost: while a pod's egress IP is lost, what it sends to its own node arrives there, with the pod's address. That
+// needs no egress IP.
+func TestPackets_ToTheNodeWhileLost(t *testing.T) {
+	onCluster(t, func(c *cluster) {
+		source, pod := c.nodes[0], c.lab.Pod(1)
+		c.holdsOn(0, c.another) // which is no exclusion, as the node's own address is
+		c.serve(source.host, "tcp", "udp")
+		for _, way := range []kernel.WayKind{kernel.Blackhole, kernel.Prohibit} {
+			c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP), c.bind(1, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: {Kind: way}})
+			for _, protocol := range []string{"tcp", "udp"} {
+				c.sees(fmt.Sprintf("the way is %q", way), pod, protocol, c.another, c.addr(pod))
+			}
+		}
+		source.dropped(nil)
+	})
+}
+
 // TestPackets_EstablishedFlowsGoOn: neither a write nor another way of its egress IP ends a flow that is right, and
 // answers to what began outside pass.
 func TestPackets_EstablishedFlowsGoOn(t *testing.T) {
@@ -1071,7 +1088,7 @@ func (c *cluster) hears(at net.Conn, text string) {
 }
 
 // TestGuard_PortsOfNodes: nobody but the other nodes speaks into the tunnel, announces anything, or
-// takes part in the pool.
+// takes part in the pool. Into the tunnel only their kernels speak, and no process.
 func TestGuard_PortsOfNodes(t *testing.T) {
 	onCluster(t, func(c *cluster) {
 		c.steer(nil, nil)
@@ -1102,14 +1119,24 @@ func TestGuard_PortsOfNodes(t *testing.T) {
 				if test.from == test.at.host && port.number == tunnelPort {
 					counter = forgedCounter // the kernel alone sends into the tunnel
 				}
-				before := test.at.drops()
-				arrived := c.count(test.at.host, "prerouting", -150, fmt.Sprintf("ct state %s %s dport %d", port.state, port.protocol, port.number))
-				c.send(port.protocol, test.from, test.source, netip.AddrPortFrom(test.to, port.number))
-				if counter != "" {
-					test.at.dropped(before, counter)
-					continue
+				toTunnel := test.counter == "" && port.number == tunnelPort
+				state := port.state
+				if toTunnel {
+					state = "untracked,new"
 				}
-				if port.number != tunnelPort { // what the tunnel takes is in other tests
+				before, sent := test.at.drops(), other.drops()
+				arrived := c.count(test.at.host, "prerouting", -150, fmt.Sprintf("ct state %s %s dport %d", state, port.protocol, port.number))
+				c.send(port.protocol, test.from, test.source, netip.AddrPortFrom(test.to, port.number))
+				switch {
+				case counter != "":
+					test.at.dropped(before, counter)
+				case toTunnel: // its own node drops what a process sends; what the tunnel takes is in other tests
+					other.dropped(sent, forgedCounter)
+					test.at.dropped(before)
+					if n := arrived.packets(); n > 0 {
+						t.Errorf("%d packets of a process of another node have arrived for the tunnel", n)
+					}
+				default:
 					arrived.await()
 					test.at.dropped(before)
 				}
