@@ -84,7 +84,7 @@ func removePart(p part) error {
 	case ipRule:
 		return netlink.RuleDel(p.netlink())
 	}
-	link, err := findLink(Device)
+	link, err := findDevice()
 	if link == nil || err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func removePart(p part) error {
 
 // addDevice makes the device, and makes one that is there as it should be.
 func addDevice(want device) error {
-	link, err := findLink(Device)
+	link, err := findDevice()
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func probeRule(c Config) error {
 
 // probeDevice makes a device like steer0 and deletes it.
 func probeDevice() error {
-	if link, err := findLink(Device); err != nil || link != nil {
+	if link, err := findDevice(); err != nil || link != nil {
 		return err
 	}
 	const unusedPort = 1 // it is opened only by a device that is up

@@ -115,7 +115,7 @@ func (s *pathState) conflict(format string, args ...any) {
 }
 
 func (s *pathState) readDevice() error {
-	link, err := findLink(Device)
+	link, err := findDevice()
 	if link == nil || err != nil {
 		return err
 	}
@@ -355,14 +355,14 @@ func isOurs(r netlink.Rule) bool {
 	return r.Protocol == routeProtocol && r.Priority > firstPreference && r.Priority <= lastPreference
 }
 
-// findLink returns nil if there is no such interface.
-func findLink(name string) (netlink.Link, error) {
-	link, err := netlink.LinkByName(name)
+// findDevice returns nil if there is no such interface.
+func findDevice() (netlink.Link, error) {
+	link, err := netlink.LinkByName(Device)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for interface %s: %w", name, err)
+		return nil, fmt.Errorf("look for interface %s: %w", Device, err)
 	}
 	return link, nil
 }
