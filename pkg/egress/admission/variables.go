@@ -75,7 +75,7 @@ func (b *builder) addClaims(config Config) {
 		b.add("claimOf"+family, `
 		size(variables.chosen) == 0 || variables.chosenWrong != ''
 		  ? (size(variables.ofFAMILY) == 0 ? [] : [{'ip': string(variables.ofFAMILY[0]), 'annotated': '', 'refused': string(variables.chosenWrong)}])
-		  : variables.chosen.filter(t, IS && !(variables.awaited && size(variables.externalIPs) == 0)).map(t, variables.ofFAMILY.exists(o, isIP(o) && ip(o) == ip(t))
+		  : variables.chosen.filter(t, IS).map(t, variables.ofFAMILY.exists(o, isIP(o) && ip(o) == ip(t)) || variables.awaited && size(variables.externalIPs) == 0
 		    ? {'ip': string(t), 'annotated': '', 'refused': ''}
 		    : {'ip': size(variables.ofFAMILY) == 0 ? '' : string(variables.ofFAMILY[0]), 'annotated': '',
 		       'refused': 'annotation TEXT names ' + string(ip(t)) + ', which is none of the Service\'s FAMILY addresses'})`,

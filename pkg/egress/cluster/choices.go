@@ -222,7 +222,8 @@ func (c *choices) count(service plan.Service, pod, ip netip.Addr) {
 // LabelKeys are those of Nodes' labels that count.
 func (c Config) LabelKeys() []string { return append(c.Pool.LabelKeys(), v1.LabelTopologyZone) }
 
-// What an egress IP has for a pod, from the least to the most: no holder, one elsewhere or in the pod's zone, or another Service of the pod.
+// Ranks of an egress IP for a pod, the lowest first: nobody holds it; a node elsewhere does; one in the pod's zone does; the pod leaves from it
+// by another Service already.
 const (
 	unheld = iota
 	elsewhere
@@ -519,13 +520,13 @@ func (s *State) pruneChoices(family v1.IPFamily, now time.Time) {
 	}
 }
 
-// missed are the namespaces of which the room of a choice would help a pod that waits; "" for all.
+// missed are the namespaces in which dropping a choice makes room for a pod that waits; "" for all.
 func (c *choices) missed() map[string]bool {
 	missed := map[string]bool{}
 	for w, ip := range c.waiting {
 		missed[w.service.Namespace] = true
-		if c.room.all+sizeOf(w.service, w.pod, ip) > roomForAll {
-			missed[""] = true
+		if !missed[""] && c.room.ofNamespace[w.service.Namespace]+sizeOf(w.service, w.pod, ip) <= roomForNamespace {
+			missed[""] = true // there is no room for anybody
 		}
 	}
 	return missed

@@ -85,7 +85,10 @@ func breakFile(t *testing.T, j *Journal, name string, now bool) {
 // begins has a file begin while lines wait, to which they cannot be written either.
 func (w *world) begins() {
 	synctest.Wait() // the writer waits
-	if err := w.j.store.begin(time.Now(), w.j.store.assignments(), time.Time{}); err != nil {
+	w.j.mu.Lock()   // which it has before it touches the store
+	err := w.j.store.begin(time.Now(), w.j.store.assignments(), time.Time{})
+	w.j.mu.Unlock()
+	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.breaks(true)

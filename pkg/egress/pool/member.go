@@ -180,7 +180,7 @@ func (m *Member) giveWay(now time.Time) (actions []Action) {
 		switch {
 		case m.wanted != nil && !m.wanted[ip]:
 			actions = append(actions, m.release(ip, Unwanted, ""))
-		case rival != "" && (m.outranked(ip, rival) || m.objection(m.name, ip) != "" && m.peers[rival].state.Held[ip] > held[ip]):
+		case rival != "" && (m.outranked(ip, rival) || m.draining && m.peers[rival].state.Held[ip] > held[ip]):
 			actions = append(actions, m.giveTo(ip, rival))
 		case held[ip] > 0 && m.book.Overtaken(ip, held[ip], now) && (cutOff || m.objection(m.name, ip) == "" || m.takenOutOfReach(ip, now)):
 			actions = append(actions, m.release(ip, TakenOver, ""))

@@ -90,6 +90,10 @@ func testRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p, stopped := newPoolTest(t), false
 			p.stopKeeping = func() { stopped = true }
+			p.Refused(test.err)
+			if apierrors.IsForbidden(test.err) && stopped {
+				t.Error("keeping has ended with the first answer")
+			}
 			if p.Refused(test.err); stopped == test.keeps {
 				t.Errorf("keeping has ended: %v", stopped)
 			}

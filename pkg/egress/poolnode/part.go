@@ -75,6 +75,8 @@ type Part struct {
 	nodes, former map[string]bool
 	// wanted are the addresses that the pool is to hold, in each IP family whose plan is known.
 	wanted map[v1.IPFamily]cluster.Grants
+	// refused counts how often in a row the API server has refused this node, before Start.
+	refused int
 	// stopKeeping ends what keeps the addresses of an earlier process, and waits for that.
 	stopKeeping func()
 	// runner is nil as long as this node has had no part in the pool.
@@ -143,16 +145,21 @@ func (p *Part) Keep() {
 	p.stopKeeping = func() { stop(); <-ended }
 }
 
-// Refused is told, before Start, what the API server answers this node instead of its objects. Without its Node object it has no part in the
-// pool. Without rights it does not know of new pods, for as long as that lasts: the kernel withdraws the addresses, and other nodes take them.
+// Refused is told, before Start and again and again, what the API server answers this node instead of its objects. Without its Node object it
+// has no part in the pool. Without rights it does not know of new pods: if that lasts, and it is not an API server that only starts, nobody
+// keeps the addresses any more, so that the kernel withdraws them and other nodes take them.
 func (p *Part) Refused(err error) {
 	var answer apierrors.APIStatus
 	named := errors.As(err, &answer) && answer.Status().Details != nil && answer.Status().Details.Name == p.state.Config.NodeName
 	switch {
 	case named && apierrors.IsNotFound(err): // and not a page that a load balancer does not find
 		p.letGo()
-	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
+	case !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err):
+		p.refused = 0
+	case p.refused > 0:
 		p.stopKeeping()
+	default:
+		p.refused++
 	}
 }
 

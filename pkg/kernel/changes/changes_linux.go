@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Subscription is to changes of addresses and links of the network namespace in which it was made.
@@ -70,7 +71,10 @@ func Follow(done <-chan struct{}, gather time.Duration, changed func() error) er
 			}
 			continue
 		case <-s.Addresses:
-		case <-s.Links:
+		case u := <-s.Links:
+			if u.Family != unix.AF_UNSPEC {
+				continue // about a port of a bridge
+			}
 		}
 		if pause == nil {
 			pause = time.After(gather)

@@ -6,7 +6,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// attempts is how often a list is read that changes each time. It is short, and others change it for a moment only.
+// attempts is how often a list is read that changes each time. Others change it for a moment only.
 const attempts = 20
 
 // Outlast calls read again as long as what it reads from the kernel changes meanwhile: the kernel's lists may lack something

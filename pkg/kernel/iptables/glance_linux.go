@@ -164,15 +164,19 @@ func HasChain(ctx context.Context, family kernel.Family, chain string) (bool, er
 	return r.Rules(table, chain, ignore)
 }
 
-// hasJumpedTo tells whether the nat table of nftables has a chain that an owner's rules jump to, or that cannot be told.
-func hasJumpedTo(ctx context.Context, owner Owner, family kernel.Family) bool {
+// hasChainsOf tells whether the nat table of nftables has a chain that an owner's rules jump to, or its journal; also if that cannot be told.
+func hasChainsOf(ctx context.Context, owner Owner, family kernel.Family) bool {
 	r, err := nftables.OpenReader(ctx, family)
 	if err != nil {
 		return true
 	}
 	defer r.Close()
-	return slices.ContainsFunc(owner.Jumps, func(j Jump) bool {
-		has, err := r.Rules(table, j.Rule[strings.LastIndexByte(j.Rule, ' ')+1:], func(nftables.ListedRule) {})
+	chains := []string{owner.Journal}
+	for _, jump := range owner.Jumps {
+		chains = append(chains, jump.Rule[strings.LastIndexByte(jump.Rule, ' ')+1:])
+	}
+	return slices.ContainsFunc(chains, func(chain string) bool {
+		has, err := r.Rules(table, chain, func(nftables.ListedRule) {})
 		return has || err != nil
 	})
 }

@@ -49,6 +49,8 @@ type Owner struct {
 	// Jumps lead to its chains. Each is kept at the very front of the chain that it is in, as long as the
 	// chain that it leads to is wanted.
 	Jumps []Jump
+	// Journal is the chain in which a write records what it has taken away.
+	Journal string
 }
 
 // Jump is a rule in a chain of the nat table's hooks, as iptables-save prints it behind "-A CHAIN ". An owner has
@@ -56,7 +58,7 @@ type Owner struct {
 type Jump struct{ Chain, Rule string }
 
 // Egress owns the chains of egress SNAT.
-var Egress = Owner{Prefix: ChainPrefix, Jumps: []Jump{{postrouting, jumpRule}}}
+var Egress = Owner{Prefix: ChainPrefix, Jumps: []Jump{{postrouting, jumpRule}}, Journal: RemovedChain}
 
 func (o Owner) owns(chain string) bool { return strings.HasPrefix(chain, o.Prefix) }
 

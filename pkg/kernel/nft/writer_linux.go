@@ -318,6 +318,7 @@ func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Cha
 			changed, err = w.send(c, want, after, ch, whole)
 		}
 		if err != nil {
+			w.failed = true
 			return fmt.Errorf("write the nftables table %s: %w", w.spec.Name, firstRefusal(err))
 		}
 		generation, err := c.Generation()
@@ -334,7 +335,7 @@ func (w *Writer) write(ctx context.Context, want State, next func(*Conn) (ch Cha
 		return nil
 	})
 	if err != nil { // also before anything was sent: the caller may have changed the content that was written last
-		w.known, w.failed, w.generation = false, true, 0
+		w.known, w.generation = false, 0
 	}
 	return changed && err == nil, err
 }

@@ -17,7 +17,7 @@ import (
 var Owner = iptables.Owner{Prefix: chainPrefix, Jumps: []iptables.Jump{
 	{Chain: "OUTPUT", Rule: jumpRule + nodesChain},
 	{Chain: "PREROUTING", Rule: jumpRule + podsChain},
-}}
+}, Journal: recordChain}
 
 // generation are the IP sets that the rules of an IP family name. There are two generations, A and B: a change of the rules
 // goes from one to the other.

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"k8s.io/klog/v2"
-
-	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
@@ -34,22 +31,23 @@ type holding struct {
 
 // Writer keeps the redirects of one IP family. It must not be used by two goroutines at once.
 type Writer struct {
-	rules *rulesDriver
-	table *tableDriver
-	flows *conntrack.Table
+	family kernel.Family
+	rules  *rulesDriver
+	table  *tableDriver
+	flows  *conntrack.Table
 	// driver is one of these, other the other one.
 	driver, other driver
 	// pruned: what earlier runs have left in the other back ends is gone.
 	pruned bool
-	// unreadable is why it cannot be told, or changed, what there is of them.
-	unreadable failure.Streak
+	// foreign: iptables cannot show a table nat because of what others have there, and no rules of ours are anywhere.
+	foreign bool
 	// judged: all connections were judged since the last change.
 	judged bool
 }
 
 // NewWriter returns a Writer for the network namespace of the process.
 func NewWriter(backend reconcile.Backend, family kernel.Family) *Writer {
-	w := &Writer{rules: newRulesDriver(family), table: newTableDriver(family), flows: conntrack.NewTable(family)}
+	w := &Writer{family: family, rules: newRulesDriver(family), table: newTableDriver(family), flows: conntrack.NewTable(family)}
 	w.driver, w.other = w.rules, w.table
 	if backend == reconcile.NFTables {
 		w.driver, w.other = w.table, w.rules
@@ -107,10 +105,15 @@ func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []ke
 	}
 	for i, read := range reads {
 		held, err := read(ctx)
-		if err = nft.UnlessNone(err); err != nil && i == 0 {
+		if i > 0 && errors.Is(err, iptables.ErrIncompatible) {
+			if has, hasErr := hasChains(ctx, w.family); hasErr == nil && !has {
+				w.foreign = true
+				continue
+			}
+		}
+		if err = nft.UnlessNone(err); err != nil {
 			return nil, err
 		}
-		w.complain(ctx, err)
 		for _, r := range append(decode(held.record), held.redirects.Without(want)) {
 			if !r.Empty() && !slices.ContainsFunc(before, r.Equal) {
 				before = append(before, r)
@@ -123,19 +126,10 @@ func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []ke
 func (w *Writer) write(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {
 	changed, err = w.driver.write(ctx, want, record)
 	if err == nil && !w.pruned {
-		stale := w.prune(ctx)
-		w.complain(ctx, stale)
-		w.pruned = stale == nil
+		err = w.prune(ctx)
+		w.pruned = err == nil
 	}
 	return changed, err
-}
-
-// complain tells of what earlier runs may have left in a back end that is not used. It keeps nothing from being written: others may have made
-// a table that iptables cannot show.
-func (w *Writer) complain(ctx context.Context, err error) {
-	if err != nil && w.unreadable.Turns(err) {
-		klog.FromContext(ctx).Error(err, "Cannot read or remove rules for the tunnel's ports of an earlier run in another back end (iptables-legacy, iptables-nft or nftables); will retry, further failures are not logged")
-	}
 }
 
 func (w *Writer) prune(ctx context.Context) error {
@@ -152,7 +146,7 @@ func (w *Writer) prune(ctx context.Context) error {
 }
 
 // usable: without the programs of iptables there are no rules of it.
-func (w *Writer) usable(d driver) bool { return d != w.rules || w.rules.rules.Installed() }
+func (w *Writer) usable(d driver) bool { return d != w.rules || w.rules.rules.Installed() && !w.foreign }
 
 // Compare says, for an operator and in a line each, how the kernel differs from what it should hold; nothing if
 // it does not. It changes nothing.

@@ -353,7 +353,7 @@ func (w *Writer) glance(ctx context.Context) (*glanced, error) {
 	if at, err := w.readLinks(); err != nil {
 		return nil, err
 	} else if at != w.links || w.fast.look(w.config) != w.fast.uplink {
-		differences = append(differences, "this node's address is on another interface than when the rules were written, or the MTU is another one")
+		differences = append(differences, "the interface that leads to the other nodes, or its MTU, is not what it was when the rules were written")
 	}
 	return &glanced{fmt.Sprintf("%s\n%v", fingerprint, changes), differences}, nil
 }
