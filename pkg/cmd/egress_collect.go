@@ -202,19 +202,22 @@ func variablesIn(text string) (variables []string) {
 	return variables
 }
 
-// goesOn tells whether the next line belongs to a variable.
+// goesOn tells whether the next line belongs to a variable. A quote is one at the beginning of the value, or behind another one.
 func goesOn(variable string) bool {
-	quote, escaped := rune(0), false
-	for _, r := range variable {
+	_, value, _ := strings.Cut(variable, "=")
+	quote, escaped, begins := rune(0), false, true
+	for _, r := range value {
 		switch {
 		case escaped:
-			escaped = false
+			escaped, begins = false, false
 		case r == '\\' && quote != '\'':
 			escaped = true
-		case r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
+		case quote != 0 && r == quote:
+			quote, begins = 0, true
+		case quote == 0 && begins && (r == '"' || r == '\''):
 			quote = r
+		case quote == 0 && r != ' ' && r != '\t':
+			begins = false
 		}
 	}
 	return quote != 0 || escaped

@@ -79,7 +79,7 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 	}
 	label := "Rules:"
 	if d.Outcome == plan.EndpointDecides || d.isHere() && d.held != nil && d.held.Way != wayHere {
-		label = "Not sent on:" // if neither the proxier nor steering sends the packet elsewhere
+		label = "If not sent:" // if neither the proxier nor steering sends the packet elsewhere
 	}
 	if d.Binding != nil && d.Here != nil && !*d.Here {
 		line(label, "none on this node; the node that the pod runs on has them")

@@ -310,7 +310,7 @@ tcp to 203.0.113.11
   Bound:        the Service shop/web gives it 203.0.113.10 (spec.externalIPs[0]) for tcp, an address that belongs to the namespace shop
   Refused:      the claim of the Service shop/db (BoundByOlderService): pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
   Destination:  an address of the Service shop/db: the proxier sends packets for its ports to an endpoint, whose address decides
-  Not sent on:  -A OPENSHIFT-EGRESS-SNAT -s 10.128.0.12/32 ! -d 203.0.113.10/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully
+  If not sent:  -A OPENSHIFT-EGRESS-SNAT -s 10.128.0.12/32 ! -d 203.0.113.10/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully
   This packet would go to an endpoint if it is for a port of the Service, unchanged if that endpoint is inside the cluster. Otherwise it would leave as 203.0.113.10.
 `
 	explainClusterIP = `Pod 10.128.0.12 (shop/web-1 on node-2)
@@ -319,7 +319,7 @@ tcp to 172.30.0.1
   Bound:        the Service shop/web gives it 203.0.113.10 (spec.externalIPs[0]) for tcp, an address that belongs to the namespace shop
   Refused:      the claim of the Service shop/db (BoundByOlderService): pod 10.128.0.12 already leaves from 203.0.113.10 for tcp, given by the older Service shop/web
   Destination:  in the service CIDR 172.30.0.0/16: the proxier sends it to an endpoint, whose address decides
-  Not sent on:  -A OPENSHIFT-EGRESS-SNAT -s 10.128.0.12/32 ! -d 203.0.113.10/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully
+  If not sent:  -A OPENSHIFT-EGRESS-SNAT -s 10.128.0.12/32 ! -d 203.0.113.10/32 -p tcp -j SNAT --to-source 203.0.113.10 --random-fully
   This packet would go to an endpoint, unchanged if that is inside the cluster. Otherwise it would leave as 203.0.113.10.
 `
 	explainThief = `Pod 10.128.0.66 (thief/t on node-1)

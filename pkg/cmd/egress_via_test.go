@@ -97,19 +97,19 @@ func TestEgressExplain_Ways(t *testing.T) {
 		{"local", here, "vxlan", status.Address{State: "local", Holder: "node-1", Epoch: 3, Known: "interface", Way: "here"}, []string{
 			boundWeb + "  Egress IP:    on this node (epoch 3, known by interface)\n  Rules:        " + snatWeb + "  This packet would leave as 203.0.113.10.\n"}},
 		{"remote", here, "vxlan", status.Address{State: "remote", Holder: "node-3", Epoch: 3, Known: "lease", Way: "to node"}, []string{
-			boundWeb + "  Egress IP:    on node-3 (epoch 3, known by lease)\n  Not sent on:  " + snatWeb +
+			boundWeb + "  Egress IP:    on node-3 (epoch 3, known by lease)\n  If not sent:  " + snatWeb +
 				"  This packet would leave this node by steer0 to node-3, which SNATs it to 203.0.113.10.\n"}},
 		{"direct", here, "direct", status.Address{State: "remote", Holder: "node-3", Way: "to node"}, []string{
 			"  Egress IP:    on node-3\n", "  This packet would leave this node directly to node-3, which SNATs it to 203.0.113.10.\n"}},
 		{"conflict", here, "vxlan", status.Address{State: "local", Holder: "node-1", Conflict: []string{"node-2", "node-3"}, Way: "here"}, []string{
 			"  Egress IP:    on this node; conflict: it is also on node-2, node-3, so answers may go there; remove it from all nodes but one\n", "  This packet would leave as 203.0.113.10.\n"}},
 		{"blackhole", here, "vxlan", status.Address{State: "lost", Holder: "node-3", Why: "node is silent", Since: since, Epoch: 3, Known: "lease", Way: "blackhole"}, []string{
-			boundWeb + "  Egress IP:    lost with node-3 (epoch 3, known by lease)\n  Not sent on:  " + snatWeb +
+			boundWeb + "  Egress IP:    lost with node-3 (epoch 3, known by lease)\n  If not sent:  " + snatWeb +
 				"  This packet would be dropped in silence for five seconds, and be refused after that, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z (node is silent). Bring that node back, or put the address on another one.\n"}},
 		{"lost for longer", here, "vxlan", status.Address{State: "lost", Holder: "node-3", Since: since, Way: "prohibit"}, []string{
 			"  This packet would be refused, because 203.0.113.10, which node-3 had, has been lost since 2026-11-20T11:59:00Z. Bring that node back, or put the address on another one.\n"}},
 		{"required", here, "vxlan", status.Address{State: "unclaimed", Way: "prohibit"}, []string{
-			boundWeb + "  Egress IP:    no node has 203.0.113.10 on an interface\n  Not sent on:  " + snatWeb +
+			boundWeb + "  Egress IP:    no node has 203.0.113.10 on an interface\n  If not sent:  " + snatWeb +
 				"  This packet would be refused, because no node has 203.0.113.10 and egress-snat-steering is required. Put the address on an interface of a node.\n"}},
 		{"unclaimed", here, "vxlan", status.Address{State: "unclaimed", Way: "here"}, []string{
 			boundWeb + "  Egress IP:    no node has 203.0.113.10 on an interface, so it is used where its pods run\n  Rules:        " + snatWeb +
@@ -170,9 +170,9 @@ func TestEgressExplain_SteeringFaults(t *testing.T) {
 		faults     []string
 		want       string
 	}{
-		{"path", "10.128.0.11", "vxlan", remote, []string{path, "IPv6: something"}, "  Egress IP:    on node-3\n  Steering:     " + path + "\n  Not sent on:  " + snatWeb +
+		{"path", "10.128.0.11", "vxlan", remote, []string{path, "IPv6: something"}, "  Egress IP:    on node-3\n  Steering:     " + path + "\n  If not sent:  " + snatWeb +
 			"  This packet would leave this node by steer0 to node-3, which SNATs it to 203.0.113.10, or be dropped: see Steering.\n"},
-		{"nothing is dropped", "10.128.0.11", "vxlan", remote, []string{lease}, "  Steering:     " + lease + "\n  Not sent on:  " + snatWeb +
+		{"nothing is dropped", "10.128.0.11", "vxlan", remote, []string{lease}, "  Steering:     " + lease + "\n  If not sent:  " + snatWeb +
 			"  This packet would leave this node by steer0 to node-3, which SNATs it to 203.0.113.10.\n"},
 		{"of this node", "10.128.0.11", "vxlan", status.Address{State: "local", Holder: "node-1", Way: "here"}, []string{lease},
 			"  Egress IP:    on this node\n  Steering:     " + lease + "\n  Rules:        " + snatWeb + "  This packet would leave as 203.0.113.10.\n"},

@@ -36,8 +36,6 @@ type Config struct {
 	Attaching attach.Config
 	// PortBlocks is the number of ports in the blocks of source ports that pods get of their egress IPs; 0 for none.
 	PortBlocks int
-	// PortBlocksUnavailable: PortBlocks is 0 only because this kernel cannot do what they need. Pods keep what they have for another start.
-	PortBlocksUnavailable bool
 	// PortSecurity is whether other pods are kept from using the addresses of bound pods.
 	PortSecurity PortSecurity
 	// Journal is where it is written down which pod has which source ports, if they get blocks.

@@ -233,7 +233,7 @@ func (a *arguments) set(config *nodeconfig.Config, key string, values []string) 
 		return a.unknown(config, path, key)
 	}
 	if len(values) == 0 { // what it is about would be neither given nor the default
-		return config.Errorf(path, "it has no value: remove it for the default, or write [''] for an empty value")
+		return config.Errorf(path, "it has no value: remove the argument, or give it one; [''] is an empty text")
 	}
 	if flag.Name == clusterCIDRKey {
 		return a.setClusterCIDRs(config, path, values)

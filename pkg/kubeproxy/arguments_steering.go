@@ -128,15 +128,15 @@ func (p *Proxy) takeSteering() error {
 	if err != nil {
 		complain(markMaskKey, "%w", err)
 	}
-	if masquerade := p.masqueradeMark(); p.flags.enabled && mode != holders.Off && mask&masquerade != 0 {
-		complain(markMaskKey, "invalid value %q: kube-proxy masquerades packets with the mark 0x%x; choose other bits, or another iptables-masquerade-bit", f.markMask, masquerade)
-	}
 	s.Kernel.MarkMask = mask
 	if p.overrides.Manifests != "" { // nobody tells where egress IPs are
 		if mode == holders.Required {
 			complain(steeringKey, "%q needs an API server: remove the argument, or start without --manifests", f.mode)
 		}
 		mode = holders.Off
+	}
+	if masquerade := p.masqueradeMark(); p.flags.enabled && mode != holders.Off && mask&masquerade != 0 {
+		complain(markMaskKey, "invalid value %q: kube-proxy masquerades packets with the mark 0x%x; choose other bits, or another masquerade bit of kube-proxy", f.markMask, masquerade)
 	}
 	if blocks > 0 && mode == holders.Off {
 		complain(portBlocksKey, "%d needs an API server, and %s that is not %q: a node with an egress IP has to know the source ports of all of its pods; remove one of the two arguments", blocks, steeringKey, holders.Off)
@@ -187,7 +187,7 @@ func (p *Proxy) masqueradeMark() uint32 {
 	if proxy.Mode == proxyconfig.ProxyModeNFTables {
 		bit = proxy.NFTables.MasqueradeBit
 	}
-	if bit == nil {
+	if bit == nil || *bit < 0 { // kube-proxy refuses that
 		return 0
 	}
 	return 1 << *bit
@@ -215,8 +215,7 @@ func parseMarkMask(text string) (uint32, error) {
 func (p *Proxy) checkSteering(ctx context.Context) error {
 	s := &p.extension.Steering
 	if s.Mode == holders.Off {
-		p.tellOthers(ctx, true)
-		return cleanupSteering(ctx, p.extension.Backend)
+		return p.endSteering(ctx)
 	}
 	blocks, err := p.trySteeringWithBlocks(ctx)
 	if blocks != nil {
@@ -235,9 +234,18 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 	klog.FromContext(ctx).Error(err, "This node cannot send packets to the nodes that hold their egress IPs: its pods whose egress IP is on another node use it here, and get no answers. Remove the cause and restart the node, or set the argument to \"off\"",
 		"argument", "proxyArguments."+steeringKey)
 	s.Mode, s.Unavailable = holders.Off, err
-	p.tellOthers(ctx, false)
-	p.extension.PortBlocksUnavailable = true
+	p.tellOthers(ctx)
 	return cleanupSteering(ctx, p.extension.Backend)
+}
+
+// endSteering removes what an earlier run has left, and gives back its blocks of source ports.
+func (p *Proxy) endSteering(ctx context.Context) error {
+	steered := p.tellOthers(ctx)
+	err := cleanupSteering(ctx, p.extension.Backend)
+	if steered && err == nil {
+		p.giveBlocksBack(ctx)
+	}
+	return err
 }
 
 // trySteeringWithBlocks returns why this kernel cannot steer packets, or nil. If it may be able to without blocks of source ports, pods get none:
@@ -247,7 +255,7 @@ func (p *Proxy) trySteeringWithBlocks(ctx context.Context) (blocks, err error) {
 		return nil, err
 	}
 	blocks = err
-	p.extension.PortBlocks, p.extension.PortBlocksUnavailable, p.extension.Ways.Kernel.PortBlocks = 0, true, false
+	p.extension.PortBlocks, p.extension.Ways.Kernel.PortBlocks = 0, false
 	return blocks, steeringAvailable(ctx, p.extension.Ways.Kernel)
 }
 

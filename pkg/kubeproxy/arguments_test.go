@@ -144,7 +144,7 @@ func TestSetArguments_Errors(t *testing.T) {
 		{"bad CIDR", "proxyArguments:\n  cluster-cidr:\n  - 10.128.0.0/33", `:5: proxyArguments.cluster-cidr[0]: "10.128.0.0/33" is not a CIDR; expected`},
 		{"IPv4 in IPv6", "proxyArguments:\n  cluster-cidr: ['::ffff:10.0.0.0/104']", `is not a CIDR`},
 		{"everything", "proxyArguments:\n  cluster-cidr: ['::/0']", `covers every address`},
-		{"no value", "proxyArguments:\n  egress-snat-allowed-cidrs: []", ":4: proxyArguments.egress-snat-allowed-cidrs: it has no value: remove it for the default, or write [''] for an empty value"},
+		{"no value", "proxyArguments:\n  egress-snat-allowed-cidrs: []", ":4: proxyArguments.egress-snat-allowed-cidrs: it has no value: remove the argument, or give it one; [''] is an empty text"},
 		{"null", "proxyArguments:\n  hostname-override:", "proxyArguments.hostname-override: it has no value"},
 		{"several at once", "proxyArguments:\n  aaa: [b]\n  proxy-mod: [c]", "proxyArguments.aaa"},
 	} {

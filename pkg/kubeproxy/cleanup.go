@@ -30,7 +30,7 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 		return err
 	}
 	defer release()
-	p.withdrawOnce(ctx, true)
+	p.withdrawOnce(ctx)
 	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips iptables if it is locked
 		return err
 	}
@@ -42,6 +42,7 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("not all rules were removed; the log above has the details. Fix the cause and run --cleanup again: %w", err)
 	}
+	p.giveBlocksBack(ctx) // no connection uses them any more
 	return nil
 }
 

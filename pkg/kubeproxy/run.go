@@ -280,13 +280,16 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 		}
 	}
 	if !p.flags.enabled {
-		p.tellOthers(ctx, true)
+		steered := p.tellOthers(ctx)
 		err := errors.Join(cleanupEgress(ctx), attach.ForgetAttachments(p.flags.attaching.Socket))
 		if !p.tunnelFlags.enabled { // which resets connections, too
 			err = errors.Join(err, conntrack.Cleanup(ctx))
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			logger.Error(err, "Failed to remove the egress SNAT rules of an earlier run; run 'openshift start node --cleanup' to try again")
+		case steered:
+			p.giveBlocksBack(ctx)
 		}
 	}
 }

@@ -43,39 +43,46 @@ func (p *Proxy) keepWithdrawing(ctx context.Context, client kubernetes.Interface
 	}
 }
 
-// tellOthers is withdrawOnce for a node that steers nothing any more, if an earlier process has: before its rules go.
-func (p *Proxy) tellOthers(ctx context.Context, blocks bool) {
+// tellOthers is withdrawOnce for a node that steers nothing any more, if an earlier process has: before its rules go. It tells whether one has.
+func (p *Proxy) tellOthers(ctx context.Context) (steered bool) {
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		if steered, err := steering.Stands(ctx, family); err != nil || len(steered.All()) > 0 {
-			p.withdrawOnce(ctx, blocks)
-			return
+		if standing, err := steering.Stands(ctx, family); err != nil || len(standing.All()) > 0 {
+			p.withdrawOnce(ctx)
+			return true
 		}
 	}
+	return false
 }
 
-// withdrawOnce is withdraw for a process that ends, or that does not wait. With blocks it gives back what the node has claimed for its
-// pods, too. It needs an API server, and says so if there is none.
-func (p *Proxy) withdrawOnce(ctx context.Context, blocks bool) {
+// withdrawOnce is withdraw for a process that ends, or that does not wait. It needs an API server, and says so if there is none.
+func (p *Proxy) withdrawOnce(ctx context.Context) {
+	p.once(ctx, "If this node has announced egress IPs, other nodes still send packets here: delete its Lease", func(ctx context.Context, client kubernetes.Interface) error {
+		return p.leases(client).Withdraw(ctx, p.nodeName())
+	})
+}
+
+// giveBlocksBack gives back the blocks of source ports that this node has claimed, as withdrawOnce does.
+func (p *Proxy) giveBlocksBack(ctx context.Context) {
+	const advice = "Blocks of source ports that this node has claimed may stay claimed: remove its entries from the Leases egress-ports-*, or delete its Node if it is gone for good"
+	p.once(ctx, advice, func(ctx context.Context, client kubernetes.Interface) error {
+		return portblocks.Withdraw(ctx, client, p.flags.steering.leaseNamespace, p.nodeName())
+	})
+}
+
+// once asks the API server for something, and says what to do about it if that fails. Who may not read Leases has never written one.
+func (p *Proxy) once(ctx context.Context, advice string, ask func(context.Context, kubernetes.Interface) error) {
 	const patience = 5 * time.Second
 	if p.options.Config().ClientConnection.Kubeconfig == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	config, err := p.clientConfig()
+	client, err := p.claimsClient()
 	if err == nil {
-		config.QPS, config.Burst = claimsQPS, claimsBurst
-		var client kubernetes.Interface
-		if client, err = kubernetes.NewForConfig(config); err == nil {
-			err = p.leases(client).Withdraw(ctx, p.nodeName())
-		}
-		if blocks && err == nil {
-			err = portblocks.Withdraw(ctx, client, p.flags.steering.leaseNamespace, p.nodeName())
-		}
+		err = ask(ctx, client)
 	}
 	if err != nil && !apierrors.IsForbidden(err) {
-		klog.FromContext(ctx).Error(err, "If this node has announced egress IPs, other nodes still send packets here: delete its Lease",
-			"lease", klog.KRef(p.flags.steering.leaseNamespace, p.nodeName()))
+		klog.FromContext(ctx).Error(err, advice, "lease", klog.KRef(p.flags.steering.leaseNamespace, p.nodeName()))
 	}
 }
 

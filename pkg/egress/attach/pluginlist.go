@@ -194,7 +194,7 @@ func (c *contest) lasts(now time.Time) bool {
 }
 
 // errContest is told as long as a contest lasts.
-var errContest = errors.New("other software removes it from the list again and again; have that software keep it, or unset egress-snat-cni-install")
+var errContest = errors.New("other software removes it from the list, or changes its socket, again and again; have that software keep it, or unset egress-snat-cni-install")
 
 // listPeriod is how often the list is looked at without an event: its folder may not be there yet.
 const listPeriod = 2 * time.Second

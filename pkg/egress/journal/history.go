@@ -79,8 +79,12 @@ func joinNode(files []*File) *nodeHistory {
 			}
 			delete(open, identityOf(s.Assignment))
 		}
-		for _, at := range open { // a file begins with what is assigned, so these had ended
-			n.spans[at].Until = later(f.from, n.spans[at].Seen.Add(time.Millisecond))
+		if f.begun() {
+			for _, at := range open { // a file begins with what is assigned, so these had ended
+				n.spans[at].Until = later(f.from, n.spans[at].Seen.Add(time.Millisecond))
+			}
+		} else {
+			maps.Copy(still, open)
 		}
 		open = still
 	}
@@ -207,9 +211,11 @@ func (h *History) uncovered(at time.Time) (missing []string) {
 		if slices.ContainsFunc(covered, func(p Period) bool { return p.contains(at) }) {
 			continue
 		}
-		texts := make([]string, len(covered))
-		for i, p := range covered {
-			texts[i] = p.String()
+		var texts []string
+		for _, p := range covered {
+			if p.From.Before(p.To) {
+				texts = append(texts, p.String())
+			}
 		}
 		if most := 5; len(texts) > most {
 			texts = append(texts[:most:most], fmt.Sprintf("and %d more", len(texts)-most))

@@ -213,10 +213,12 @@ func (f *File) finish() {
 	}
 }
 
+// begun tells whether nothing is missing of what the file began with, which is a copy perhaps.
+func (f *File) begun() bool { return f.afterSize == 0 || !f.live.IsZero() || len(f.covered) > 1 }
+
 // goesOn tells whether the file has everything that came after another one, of which no line is missing, nor what this one began with.
 func (f *File) goesOn(before *File) bool {
-	begun := !f.live.IsZero() || len(f.covered) > 1
-	return begun && f.after.Equal(before.from) && f.afterSize > 0 && before.read >= f.afterSize && before.damaged == nil
+	return f.begun() && f.after.Equal(before.from) && f.afterSize > 0 && before.read >= f.afterSize && before.damaged == nil
 }
 
 // end is the last time of which the file has everything.

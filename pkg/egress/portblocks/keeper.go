@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/failure"
@@ -298,29 +299,18 @@ func (k *Keeper) put(ctx context.Context, w Write) (*coordinationv1.Lease, error
 	return leases.Patch(ctx, LeaseName(w.EgressIP), types.MergePatchType, patch, metav1.PatchOptions{})
 }
 
-// get returns the newest claims of an egress IP. A node may list Leases, but not get one.
+// get returns the newest claims of an egress IP.
 func (k *Keeper) get(ctx context.Context, egressIP netip.Addr) (version uint64, claims Claims, err error) {
-	byName := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, LeaseName(egressIP)).String()}
-	list, err := k.client.CoordinationV1().Leases(k.config.Namespace).List(ctx, byName)
+	lease, err := newestOf(ctx, k.client.CoordinationV1().Leases(k.config.Namespace), LeaseName(egressIP))
 	if err != nil {
 		return 0, nil, err
 	}
-	for _, lease := range list.Items {
-		if lease.Name == LeaseName(egressIP) {
-			return readClaims(&lease)
-		}
-	}
-	return 0, nil, fmt.Errorf("there is no Lease %s/%s", k.config.Namespace, LeaseName(egressIP))
+	return readClaims(lease)
 }
 
-// Withdraw gives back all blocks that a node has claimed in the Leases of a namespace. It is for a node on which no [Keeper] runs. Leases
-// that cannot be read stay as they are, with an error.
+// Withdraw gives back all blocks that a node has claimed in the Leases of a namespace, at once. It is for a node on which no [Keeper] runs, and
+// whose pods' connections have ended. Leases that cannot be read stay as they are, with an error.
 func Withdraw(ctx context.Context, client kubernetes.Interface, namespace, node string) error {
-	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return withdraw(ctx, client, namespace, node) })
-}
-
-// withdraw is Withdraw, which other nodes may disturb: then some Leases are as they were.
-func withdraw(ctx context.Context, client kubernetes.Interface, namespace, node string) error {
 	leases := client.CoordinationV1().Leases(namespace)
 	list, err := leases.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -328,24 +318,53 @@ func withdraw(ctx context.Context, client kubernetes.Interface, namespace, node 
 	}
 	var errs []error
 	for _, lease := range list.Items {
-		ip, is := EgressIPOf(lease.Name)
-		if !is {
+		if _, is := EgressIPOf(lease.Name); !is {
 			continue
 		}
-		version, claims, err := readClaims(&lease)
-		others := maps.Clone(claims)
-		maps.DeleteFunc(others, func(_ kernel.Ports, c Claim) bool { return c.Node == node })
-		if err == nil && len(others) < len(claims) {
-			var patch []byte
-			if patch, err = (Write{EgressIP: ip, Version: version, Claims: others}).patch(); err == nil {
-				_, err = leases.Patch(ctx, lease.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		err := giveBack(ctx, leases, &lease, node)
+		for apierrors.IsConflict(err) && wake.Sleep(ctx.Done(), rand.N(maxRest)) { // all nodes may do this at once
+			var newest *coordinationv1.Lease
+			if newest, err = newestOf(ctx, leases, lease.Name); err == nil {
+				err = giveBack(ctx, leases, newest, node)
 			}
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("give back blocks of source ports in the Lease %s/%s: %w", namespace, lease.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return failure.JoinSome("Leases of "+namespace, errs)
+}
+
+// maxRest is the longest wait after a conflict.
+const maxRest = 200 * time.Millisecond
+
+// giveBack gives back what a node has claimed in a Lease, of which it must be the newest version.
+func giveBack(ctx context.Context, leases coordinationclient.LeaseInterface, lease *coordinationv1.Lease, node string) error {
+	version, claims, err := readClaims(lease)
+	others := maps.Clone(claims)
+	maps.DeleteFunc(others, func(_ kernel.Ports, c Claim) bool { return c.Node == node })
+	if err != nil || len(others) == len(claims) {
+		return err
+	}
+	patch, err := Write{Version: version, Claims: others}.patch()
+	if err == nil {
+		_, err = leases.Patch(ctx, lease.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	}
+	return err
+}
+
+// newestOf returns the newest version of a Lease. A node may list Leases, but not get one.
+func newestOf(ctx context.Context, leases coordinationclient.LeaseInterface, name string) (*coordinationv1.Lease, error) {
+	list, err := leases.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+	if err != nil {
+		return nil, err
+	}
+	for _, lease := range list.Items {
+		if lease.Name == name {
+			return &lease, nil
+		}
+	}
+	return nil, apierrors.NewNotFound(coordinationv1.Resource("leases"), name)
 }
 
 // outcomeOf says what an error means for the write that it is of. Where the API server has said no, nothing of it comes later.

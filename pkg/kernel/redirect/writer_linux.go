@@ -146,7 +146,9 @@ func (w *Writer) prune(ctx context.Context) error {
 }
 
 // usable: without the programs of iptables there are no rules of it.
-func (w *Writer) usable(d driver) bool { return d != w.rules || w.rules.rules.Installed() && !w.foreign }
+func (w *Writer) usable(d driver) bool {
+	return d != w.rules || w.rules.rules.Installed() && !w.foreign
+}
 
 // Compare says, for an operator and in a line each, how the kernel differs from what it should hold; nothing if
 // it does not. It changes nothing.
