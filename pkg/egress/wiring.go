@@ -202,7 +202,7 @@ func (e *Extension) newAttacher() *attach.Attacher {
 		node.Assign, node.Recorded, node.Follow, node.TakeLocalPorts = e.sourcePorts.Assign, e.sourcePorts.Recorded, e.sourcePorts.Follow, e.sourcePorts.TakeLocalPorts
 	}
 	attacher := attach.New(klog.NewContext(e.ctx, e.logger), e.config.Attaching, e.state, node)
-	if !givesBlocks {
+	if !givesBlocks && e.config.Steering.Unavailable == nil {
 		attacher.ForgetPorts() // what nobody looks after now is not the pods' when it is switched on again
 	}
 	return attacher

@@ -56,7 +56,7 @@ func (p *Proxy) tellOthers(ctx context.Context) (steered bool) {
 
 // withdrawOnce is withdraw for a process that ends, or that does not wait. It needs an API server, and says so if there is none.
 func (p *Proxy) withdrawOnce(ctx context.Context) {
-	p.once(ctx, "If this node has announced egress IPs, other nodes still send packets here: delete its Lease", func(ctx context.Context, client kubernetes.Interface) error {
+	p.once(ctx, "If this node has announced egress IPs, other nodes still send packets here: delete the Lease of its name", func(ctx context.Context, client kubernetes.Interface) error {
 		return p.leases(client).Withdraw(ctx, p.nodeName())
 	})
 }
@@ -82,7 +82,7 @@ func (p *Proxy) once(ctx context.Context, advice string, ask func(context.Contex
 		err = ask(ctx, client)
 	}
 	if err != nil && !apierrors.IsForbidden(err) {
-		klog.FromContext(ctx).Error(err, advice, "lease", klog.KRef(p.flags.steering.leaseNamespace, p.nodeName()))
+		klog.FromContext(ctx).Error(err, advice, "namespace", p.flags.steering.leaseNamespace, "node", p.nodeName())
 	}
 }
 

@@ -525,9 +525,11 @@ func (c *choices) missed() map[string]bool {
 	missed := map[string]bool{}
 	for w, ip := range c.waiting {
 		missed[w.service.Namespace] = true
-		if !missed[""] && c.room.ofNamespace[w.service.Namespace]+sizeOf(w.service, w.pod, ip) <= roomForNamespace {
-			missed[""] = true // there is no room for anybody
+		if missed[""] {
+			continue
 		}
+		size := sizeOf(w.service, w.pod, ip)
+		missed[""] = c.room.all+size > roomForAll && c.room.ofNamespace[w.service.Namespace]+size <= roomForNamespace
 	}
 	return missed
 }

@@ -220,7 +220,7 @@ func (h *History) uncovered(at time.Time) (missing []string) {
 		if most := 5; len(texts) > most {
 			texts = append(texts[:most:most], fmt.Sprintf("and %d more", len(texts)-most))
 		}
-		missing = append(missing, fmt.Sprintf("the journal of %s has %s", node, strings.Join(texts, ", ")))
+		missing = append(missing, fmt.Sprintf("the journal of %s has %s", node, cmp.Or(strings.Join(texts, ", "), "nothing for certain")))
 	}
 	return missing
 }

@@ -49,8 +49,9 @@ type store struct {
 	// now has what has not ended, refs is how many references there are.
 	now  map[identity]written
 	refs uint64
-	// covered is until when the files have everything, before is that of when they were opened.
-	covered, before time.Time
+	// covered is until when the files have everything, before is that of when they were opened. live is the last time that says alive, or that of the
+	// first file.
+	covered, before, live time.Time
 	// rest: there may be something after size, of an attempt that failed. many: there may be too many files.
 	rest, many bool
 	// healed says what was wrong with the last file when it was opened; nil if nothing was.
@@ -94,7 +95,10 @@ func (s *store) open(at time.Time) error {
 		a := last.spans[i].Assignment
 		s.now[identityOf(a)] = written{a, ref}
 	}
-	s.header, s.size, s.refs, s.covered, s.before, s.healed = last.header, last.read, last.refs, last.end(), last.end(), last.damaged
+	s.header, s.size, s.refs, s.covered, s.before, s.live, s.healed = last.header, last.read, last.refs, last.end(), last.end(), last.live, last.damaged
+	if s.live.IsZero() {
+		s.live = last.from
+	}
 	if last.damaged != nil {
 		return s.begin(at, s.assignments(), s.covered)
 	}
@@ -170,13 +174,17 @@ func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since t
 		now[identityOf(a)] = written{a, ref}
 		text = appendAssigned(text, ref, a)
 	}
-	covered := h.from
-	switch {
-	case !since.IsZero():
-		text = appendGap(text, h.from, since)
-	case !h.after.IsZero(): // lines of before may have to wait
+	covered, live := h.from, s.live
+	if h.after.IsZero() {
+		live = h.from
+	} else if since.IsZero() {
 		covered = s.covered
-		text = appendAlive(text, covered)
+	}
+	if !since.IsZero() {
+		text = appendGap(text, h.from, since)
+	}
+	if !h.after.IsZero() {
+		text = appendAlive(text, live) // lines of before may have to wait
 	}
 	file, err := s.create(fileName(s.number+1), text)
 	if err != nil {
@@ -186,7 +194,7 @@ func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since t
 		_ = s.file.Close() // all of it is on the disk
 	}
 	s.file, s.number, s.header, s.rest, s.many = file, s.number+1, h, false, true
-	s.size, s.begun, s.now, s.refs, s.covered = int64(len(text)), int64(len(text)), now, uint64(len(assignments)), covered
+	s.size, s.begun, s.now, s.refs, s.covered, s.live = int64(len(text)), int64(len(text)), now, uint64(len(assignments)), covered, live
 	return nil
 }
 
@@ -310,7 +318,7 @@ func (s *store) removed() bool {
 func (s *store) writeSome(records []record) (n int, err error) {
 	var text []byte
 	changed := map[identity]*written{} // nil for what has ended
-	refs, covered := s.refs, s.covered
+	refs, covered, live := s.refs, s.covered, s.live
 	for n < len(records) && int64(len(text)) < min(s.room(), mostAtOnce) {
 		r := records[n]
 		n++
@@ -323,7 +331,7 @@ func (s *store) writeSome(records []record) (n int, err error) {
 		}
 		switch {
 		case r.kind == alive:
-			text, covered = appendAlive(text, r.at), later(r.at, covered)
+			text, covered, live = appendAlive(text, r.at), later(r.at, covered), later(r.at, live)
 		case r.kind == assigned && w == nil:
 			refs++
 			text = appendAssigned(text, refs, r.assignment)
@@ -336,7 +344,7 @@ func (s *store) writeSome(records []record) (n int, err error) {
 	if err := s.commit(text); err != nil {
 		return 0, err
 	}
-	s.refs, s.covered = refs, covered
+	s.refs, s.covered, s.live = refs, covered, live
 	for k, w := range changed {
 		if delete(s.now, k); w != nil {
 			s.now[k] = *w

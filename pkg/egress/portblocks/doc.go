@@ -42,8 +42,8 @@
 //
 // What a write that nobody has answered gives back is not used again until the Lease has another version: the write may come late.
 //
-// When a pod ends, nobody gets its block for a while ([Quiet]); then it is given back. A node that gives no blocks any more gives all of its own
-// back at once, when its pods' connections have been ended ([Withdraw]). Only the pod's node knows when a pod ends, so no time is
+// When a pod ends, nobody gets its block for a while ([Quiet]); then it is given back. A node that steers no more gives all of its own
+// back at once ([Withdraw]). Only the pod's node knows when a pod ends, so no time is
 // written, and no clocks are compared. A process that starts knows its pods' blocks from their attachments (package attachments). All
 // other blocks that its node has claimed are quiet at first. The claims of a node that is gone (its Node was deleted) can be taken over
 // after the same time, if no other block is free. Such a block is quiet once more, so that a node that comes back with its pods learns

@@ -308,8 +308,8 @@ func (k *Keeper) get(ctx context.Context, egressIP netip.Addr) (version uint64, 
 	return readClaims(lease)
 }
 
-// Withdraw gives back all blocks that a node has claimed in the Leases of a namespace, at once. It is for a node on which no [Keeper] runs, and
-// whose pods' connections have ended. Leases that cannot be read stay as they are, with an error.
+// Withdraw gives back all blocks that a node has claimed in the Leases of a namespace, at once. It is for a node that steers no more, whose pods'
+// connections have ended or leave from there. Leases that cannot be read stay as they are, with an error.
 func Withdraw(ctx context.Context, client kubernetes.Interface, namespace, node string) error {
 	leases := client.CoordinationV1().Leases(namespace)
 	list, err := leases.List(ctx, metav1.ListOptions{})
@@ -328,7 +328,7 @@ func Withdraw(ctx context.Context, client kubernetes.Interface, namespace, node 
 				err = giveBack(ctx, leases, newest, node)
 			}
 		}
-		if err != nil {
+		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("give back blocks of source ports in the Lease %s/%s: %w", namespace, lease.Name, err))
 		}
 	}

@@ -164,8 +164,8 @@ func HasChain(ctx context.Context, family kernel.Family, chain string) (bool, er
 	return r.Rules(table, chain, ignore)
 }
 
-// hasChainsOf tells whether the nat table of nftables has a chain that an owner's rules jump to, or its journal; also if that cannot be told.
-func hasChainsOf(ctx context.Context, owner Owner, family kernel.Family) bool {
+// HasChainsOf tells whether the nat table of nftables has a chain that an owner's rules jump to, or its journal; also if that cannot be told.
+func HasChainsOf(ctx context.Context, owner Owner, family kernel.Family) bool {
 	r, err := nftables.OpenReader(ctx, family)
 	if err != nil {
 		return true

@@ -247,7 +247,7 @@ func empty(ctx context.Context, owner Owner, c commands, journal bool) ([]kernel
 	w := &Writer{owner: owner, commands: c}
 	found, _, err := w.Read(ctx)
 	switch {
-	case errors.Is(err, ErrIncompatible) && !hasChainsOf(ctx, owner, c.family):
+	case errors.Is(err, ErrIncompatible) && !HasChainsOf(ctx, owner, c.family):
 		return nil, nil // the table is others'
 	case err != nil:
 		return nil, err

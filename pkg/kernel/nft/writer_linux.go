@@ -278,7 +278,7 @@ func (w *Writer) Generation(ctx context.Context) (generation uint32, err error) 
 
 // Write makes the kernel hold want, and tells whether it had to change anything. It looks at the kernel
 // first if it does not know it. After an error the kernel holds what it held before, and the
-// next Write replaces the table.
+// next Write looks again or, if it was about the transaction, replaces the table.
 func (w *Writer) Write(ctx context.Context, want State) (changed bool, err error) {
 	return w.write(ctx, want, func(c *Conn) (ch Change, whole bool, err error) {
 		whole = w.failed

@@ -652,9 +652,14 @@ func TestWriter_BesideATableOfOthers(t *testing.T) {
 		}
 		table := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[b.family]
 		b.run("nft", "table "+table+" nat { chain POSTROUTING { type nat hook postrouting priority 100; meta mark set numgen random mod 3; }; }")
-		want := b.redirects(50)
-		b.write(want)
-		b.agrees(want)
-		b.goes(b.Node(), 50, 10250, true)
+		for _, n := range []int{50, 60} {
+			b.writer = b.newWriter()
+			want := b.redirects(n)
+			b.write(want)
+			b.agrees(want)
+			b.goes(b.Node(), n, 10250, true)
+		}
+		b.must(b.Node().Do(func() error { return Withdraw(b.Context()) }))
+		b.goes(b.Node(), 60, 10250, false)
 	})
 }

@@ -39,7 +39,7 @@ type Writer struct {
 	driver, other driver
 	// pruned: what earlier runs have left in the other back ends is gone.
 	pruned bool
-	// foreign: iptables cannot show a table nat because of what others have there, and no rules of ours are anywhere.
+	// foreign: the rules are the other driver, of iptables-nft, which cannot show a table nat because of what others have there.
 	foreign bool
 	// judged: all connections were judged since the last change.
 	judged bool
@@ -105,11 +105,9 @@ func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []ke
 	}
 	for i, read := range reads {
 		held, err := read(ctx)
-		if i > 0 && errors.Is(err, iptables.ErrIncompatible) {
-			if has, hasErr := hasChains(ctx, w.family); hasErr == nil && !has {
-				w.foreign = true
-				continue
-			}
+		if i > 0 && errors.Is(err, iptables.ErrIncompatible) && !iptables.HasChainsOf(ctx, Owner, w.family) {
+			w.foreign = w.foreign || i == 1 && w.usable(w.other)
+			continue // the table is others'
 		}
 		if err = nft.UnlessNone(err); err != nil {
 			return nil, err
@@ -138,7 +136,7 @@ func (w *Writer) prune(ctx context.Context) error {
 			return err
 		}
 	}
-	if !w.usable(w.other) {
+	if !w.usable(w.other) || w.foreign && w.other == w.rules {
 		return nil
 	}
 	_, err := w.other.write(ctx, kernel.Redirects{}, nil)
@@ -146,9 +144,7 @@ func (w *Writer) prune(ctx context.Context) error {
 }
 
 // usable: without the programs of iptables there are no rules of it.
-func (w *Writer) usable(d driver) bool {
-	return d != w.rules || w.rules.rules.Installed() && !w.foreign
-}
+func (w *Writer) usable(d driver) bool { return d != w.rules || w.rules.rules.Installed() }
 
 // Compare says, for an operator and in a line each, how the kernel differs from what it should hold; nothing if
 // it does not. It changes nothing.
