@@ -232,11 +232,11 @@ func (a *arguments) set(config *nodeconfig.Config, key string, values []string) 
 	if flag == nil {
 		return a.unknown(config, path, key)
 	}
+	if flag.Name == clusterCIDRKey {
+		return a.setClusterCIDRs(config, path, values) // no value: no network
+	}
 	if len(values) == 0 { // what it is about would be neither given nor the default
 		return config.Errorf(path, "it has no value: remove the argument, or give it one; [''] is an empty text")
-	}
-	if flag.Name == clusterCIDRKey {
-		return a.setClusterCIDRs(config, path, values)
 	}
 	var errs []error
 	for i, value := range values {
