@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -212,7 +213,7 @@ func validateAnew(ctx context.Context, file, manifests string) error {
 	if manifests != "" {
 		args = append(args, "--manifests="+manifests)
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("it has not ended within a minute"))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	var stderr bytes.Buffer
@@ -221,7 +222,7 @@ func validateAnew(ctx context.Context, file, manifests string) error {
 		if message := bytes.TrimSpace(stderr.Bytes()); len(message) > 0 {
 			return errors.New(strings.TrimPrefix(string(message), errorPrefix))
 		}
-		return fmt.Errorf("validating %s: %w", file, err)
+		return fmt.Errorf("validating %s: %w", file, cmp.Or(context.Cause(ctx), err))
 	}
 	return nil
 }

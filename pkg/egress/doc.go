@@ -55,8 +55,8 @@
 // and lists of attachments have numbers, so that an older one never replaces a newer one. One lock is held while others are taken: the
 // sourceports.Allocator asks the cluster.State and the portblocks.Keeper under its own.
 //
-// Questions of people and metrics change nothing that packets depend on, except that a verification has the differences repaired that it finds. The proxier
-// reports its syncs with its own lock held, so that report only sets an atomic and wakes the loop.
+// Questions of people and metrics change nothing that packets depend on, except that a verification has the differences repaired that it
+// finds. The proxier reports its syncs with its own lock held, so that report only sets an atomic and wakes the loop.
 //
 // # Behaviour
 //

@@ -174,17 +174,15 @@ func (s *store) begin(at time.Time, assignments []portblocks.Assignment, since t
 		now[identityOf(a)] = written{a, ref}
 		text = appendAssigned(text, ref, a)
 	}
-	covered, live := h.from, s.live
-	if h.after.IsZero() {
-		live = h.from
-	} else if since.IsZero() {
-		covered = s.covered
-	}
+	covered, live := h.from, h.from
 	if !since.IsZero() {
 		text = appendGap(text, h.from, since)
 	}
-	if !h.after.IsZero() {
-		text = appendAlive(text, live) // lines of before may have to wait
+	if !h.after.IsZero() { // lines of before may have to wait
+		if live = s.live; since.IsZero() {
+			covered = s.covered
+		}
+		text = appendAlive(text, live)
 	}
 	file, err := s.create(fileName(s.number+1), text)
 	if err != nil {

@@ -123,8 +123,8 @@ func (m *Member) outranked(ip netip.Addr, rival string) bool {
 }
 
 // compareHolders compares what two members have an address with. A node of the pool comes before one that is not in it, and takes
-// nothing but what a drained node gives away: all nodes of the cluster have the key. Then the higher epoch counts. There may be no higher one: then it is for a member
-// that can hold the address, and so a drain ends; of two that can, or cannot, for the one whose name sorts last.
+// nothing but what a drained node gives away: all nodes of the cluster have the key. Then the higher epoch counts. There may be no higher
+// one: then it is for a member that can hold the address, and so a drain ends; of two that can, or cannot, for the one whose name sorts last.
 func (m *Member) compareHolders(ip netip.Addr, a, b string) int {
 	if m.pool[a] != m.pool[b] {
 		return map[bool]int{true: 1, false: -1}[m.pool[a]]

@@ -106,8 +106,8 @@ func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []ke
 	for i, read := range reads {
 		held, err := read(ctx)
 		if i > 0 && errors.Is(err, iptables.ErrIncompatible) && !iptables.HasChainsOf(ctx, Owner, w.family) {
-			w.foreign = w.foreign || i == 1 && w.usable(w.other)
-			continue // the table is others'
+			w.foreign = w.foreign || i == 1 && w.usable(w.other) // else it was the rules of the iptables that is not on PATH
+			continue
 		}
 		if err = nft.UnlessNone(err); err != nil {
 			return nil, err
@@ -136,7 +136,7 @@ func (w *Writer) prune(ctx context.Context) error {
 			return err
 		}
 	}
-	if !w.usable(w.other) || w.foreign && w.other == w.rules {
+	if !w.usable(w.other) || w.foreign {
 		return nil
 	}
 	_, err := w.other.write(ctx, kernel.Redirects{}, nil)

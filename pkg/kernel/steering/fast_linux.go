@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -32,11 +31,11 @@ func (f *fast) look(c Config) fastpath.Uplink {
 	if c.Transport == Direct {
 		return fastpath.Uplink{Index: s.uplink.index, MTU: s.uplink.mtu}
 	}
-	device, err := net.InterfaceByName(Device)
-	if err != nil { // somebody has deleted it, which the next look finds
+	device, err := findDevice()
+	if device == nil || err != nil { // somebody has deleted it, which the next look finds
 		return fastpath.Uplink{}
 	}
-	return fastpath.Uplink{Index: s.uplink.index, MTU: device.MTU, Tunnel: device.Index, Self: c.NodeIP, Port: c.Port, VNI: vni}
+	return fastpath.Uplink{Index: s.uplink.index, MTU: device.Attrs().MTU, Tunnel: device.Attrs().Index, Self: c.NodeIP, Port: c.Port, VNI: vni}
 }
 
 // limit takes from the fast path what will not be as it is, before the table is written. edit is what changes of the content; a whole

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"time"
 
@@ -264,11 +263,11 @@ func (w *Writer) readLinks() (links, error) {
 		s, err := w.config.uplinkState()
 		return links{uplink: s.uplink.name}, err
 	}
-	device, err := net.InterfaceByName(Device)
-	if err != nil {
-		return links{}, nil // somebody has deleted it: the next look finds that
+	device, err := findDevice()
+	if device == nil || err != nil { // nil: somebody has deleted it, which the next look finds
+		return links{}, err
 	}
-	return links{mss: largestSegment(w.config.Family, device.MTU)}, nil
+	return links{mss: largestSegment(w.config.Family, device.Attrs().MTU)}, nil
 }
 
 // Differences are how the kernel differs from what was written last, for a log and in a line each.
