@@ -72,6 +72,8 @@ type Book struct {
 	node    string
 	ledgers map[netip.Addr]*ledger
 	tenants map[string]*tenant
+	// running are those of the last Follow; nil: none yet.
+	running map[string]*Had
 	groups  map[string]*group
 	// nodes are those that exist, nodesKnown: they are all. gone has since when the others are missed.
 	nodes      map[string]bool
@@ -328,11 +330,45 @@ func (b *Book) Restore(id string, ips []netip.Addr, size int, given Given, now t
 	b.use(t, now)
 }
 
+// Had is what a pod has by what was saved of it.
+type Had struct {
+	IPs []netip.Addr
+	// Size is that of its block, in ports; 0: it was to have none.
+	Size          int
+	First, Second Given
+}
+
+// Follow says which pods run, all of them, and what those have that have ports; nil for the others. Those that are not among them have ended.
+// What the book does not know is restored. It tells whether that changed anything.
+func (b *Book) Follow(running map[string]*Had, now time.Time) (changed bool) {
+	b.running = running
+	for id := range b.tenants {
+		if !has(running, First(id)) {
+			b.Remove(id, now)
+			changed = true
+		}
+	}
+	for id, had := range running {
+		if had == nil || b.tenants[id] != nil {
+			continue
+		}
+		changed = true
+		b.Restore(id, had.IPs, had.Size, had.First, now)
+		if len(had.Second.Of) > 0 {
+			b.Restore(Second(id), had.Second.Of, sizeOf(had.Second.Ports), had.Second, now)
+		}
+	}
+	return changed
+}
+
 // Add gives a pod a block of this size that is the same for all of these egress IPs, at once if that is possible: see Of. The same
-// again changes nothing.
+// again changes nothing. A pod that has ended gets nothing.
 func (b *Book) Add(id string, ips []netip.Addr, size int, now time.Time) {
 	if b.tenants[id] != nil {
 		b.Change(id, ips, now)
+		return
+	}
+	if b.running != nil && !has(b.running, id) {
 		return
 	}
 	t := &tenant{id: id, ips: sorted(ips), size: size, has: map[netip.Addr]bool{}, asks: map[netip.Addr]bool{}, deadline: now.Add(Patience)}

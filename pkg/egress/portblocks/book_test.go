@@ -59,6 +59,37 @@ func claimsOf(node string, blocks ...kernel.Ports) Claims {
 	return claims
 }
 
+// TestBook_Follow: pods that no list has any more give their blocks back, those of an earlier process have theirs again, and one that has
+// ended before it asked gets nothing.
+func TestBook_Follow(t *testing.T) {
+	b := newBookTest(t)
+	first, second := kernel.Ports{First: 1024, Last: 1535}, kernel.Ports{First: 1536, Last: 2047}
+	of := []netip.Addr{egressIP}
+	restored := &Had{IPs: of, Size: 512, First: Given{first, of}, Second: Given{second, of}}
+	if !b.Follow(map[string]*Had{"old": restored, "new": nil}, b.now) || b.Follow(map[string]*Had{"old": restored, "new": nil}, b.now) {
+		t.Error("the first list changes something, the same again nothing")
+	}
+	b.Add("new", of, 512, b.now)
+	b.Add("ended", of, 512, b.now)
+	b.settled()
+	if first, second := b.of("old", 1).Ports, b.of(Second("old"), 1).Ports; first != restored.First.Ports || second != restored.Second.Ports {
+		t.Errorf("the pod of an earlier process has %s and %s", first, second)
+	}
+	b.of("new", 1)
+	if given, decided := b.Of("ended"); decided || len(given.Of) > 0 {
+		t.Errorf("a pod that has ended has %v", given)
+	}
+	if !b.Follow(map[string]*Had{"new": nil}, b.now) {
+		t.Error("an end changes nothing")
+	}
+	for _, id := range []string{"old", Second("old")} {
+		if _, decided := b.Of(id); decided {
+			t.Errorf("%s has ended, and has something", id)
+		}
+	}
+	b.of("new", 1)
+}
+
 func TestBook_SpareForTheNext(t *testing.T) {
 	b := newBookTest(t)
 	for i := range 5 {

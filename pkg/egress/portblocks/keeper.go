@@ -50,6 +50,8 @@ type Keeper struct {
 
 	mu   sync.Mutex
 	book *Book
+	// followed is the number of the list that Follow has taken last; 0: none yet.
+	followed uint64
 	// decided is closed, and another one, when the book may have decided something.
 	decided chan struct{}
 	// wrong is what is wrong with Leases, by their names, unwritten why the last write failed. told is what Failing was told.
@@ -120,13 +122,26 @@ func (k *Keeper) SetNode(name string, exists bool) {
 // NodesKnown says that all Nodes that there are have been told.
 func (k *Keeper) NodesKnown() { k.do((*Book).NodesKnown) }
 
-// Restore takes what a running pod had when an earlier process knew it. Call it before Run.
-func (k *Keeper) Restore(id string, ips []netip.Addr, size int, given Given) {
-	k.do(func(b *Book, now time.Time) { b.Restore(id, ips, size, given, now) })
+// Follow says which pods run: see [Book.Follow]. A list whose number is no larger than that of an earlier one is ignored. Call it once before
+// Run.
+func (k *Keeper) Follow(number uint64, running map[string]*Had) {
+	k.mu.Lock()
+	changed := false
+	if number > k.followed {
+		k.followed = number
+		changed = k.book.Follow(running, k.clock())
+	}
+	k.mu.Unlock()
+	if changed {
+		k.wake.Send()
+	}
 }
 
+// ErrEnded is why a pod gets no block: it has ended.
+var ErrEnded = errors.New("the pod has ended")
+
 // Assign gives a pod a block that is the same for all of these egress IPs. It returns within [Patience], or when ctx ends, with what the
-// pod has; that is nothing if it is released meanwhile.
+// pod has, or [ErrEnded].
 func (k *Keeper) Assign(ctx context.Context, id string, ips []netip.Addr, size int) (Given, error) {
 	k.do(func(b *Book, now time.Time) { b.Add(id, ips, size, now) })
 	for {
@@ -135,7 +150,10 @@ func (k *Keeper) Assign(ctx context.Context, id string, ips []netip.Addr, size i
 		released := k.book.tenants[id] == nil
 		changed := k.decided
 		k.mu.Unlock()
-		if decided || released {
+		switch {
+		case released:
+			return Given{}, ErrEnded
+		case decided:
 			return given, nil
 		}
 		select {
@@ -157,7 +175,7 @@ func (k *Keeper) Change(id string, ips []netip.Addr) {
 	}
 }
 
-// Release says that a pod has ended.
+// Release says that a pod needs no block.
 func (k *Keeper) Release(id string) {
 	k.do(func(b *Book, now time.Time) {
 		b.Remove(id, now)
@@ -170,13 +188,6 @@ func (k *Keeper) Of(id string) (Given, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.book.Of(id)
-}
-
-// Knows tells whether a pod was added or restored, and not released.
-func (k *Keeper) Knows(id string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.book.tenants[id] != nil
 }
 
 // Believes tells whether a node may say that it has a block: it has claimed that, or nobody knows now.

@@ -111,18 +111,21 @@ type Stated struct {
 // Clash is two pods that nodes say to have the same port of an egress IP. The first one counts.
 type Clash struct{ Counts, Other Stated }
 
-// Of returns blocks, sorted by [kernel.CompareBlocks]: all own ones, and those that nodes say to have of egress IPs for which is returns
-// true, if may returns true for them. If two have a port in common, which should not be, the older one counts, and of the same age that
-// of the node whose name sorts first; clashes has both.
-func (m *Map) Of(own []Stated, is func(egressIP netip.Addr) bool, may func(node string, block kernel.Block) bool) (blocks []kernel.Block, clashes []Clash) {
-	all := slices.Clone(own)
+// Of returns the blocks that nodes say to have of these egress IPs, in no order.
+func (m *Map) Of(egressIPs map[netip.Addr]bool) (all []Stated) {
 	for node, s := range m.nodes {
 		for _, block := range s.counts() {
-			if is(block.EgressIP) && may(node, block) {
+			if egressIPs[block.EgressIP] {
 				all = append(all, Stated{block, node, s.since[block]})
 			}
 		}
 	}
+	return all
+}
+
+// Settle returns which of some blocks count, sorted by [kernel.CompareBlocks]. If two have a port in common, which should not be, the older
+// one counts, and of the same age that of the node whose name sorts first; clashes has both. It sorts all.
+func Settle(all []Stated) (blocks []kernel.Block, clashes []Clash) {
 	slices.SortFunc(all, func(a, b Stated) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Node, b.Node), kernel.CompareBlocks(a.Block, b.Block))
 	})

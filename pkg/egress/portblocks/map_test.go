@@ -13,13 +13,13 @@ func blockAt(pod string, first uint16) kernel.Block {
 	return kernel.Block{Pod: netip.MustParseAddr(pod), EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 511}}
 }
 
-func all(netip.Addr) bool                 { return true }
-func everybody(string, kernel.Block) bool { return true }
+// all are the egress IPs of these tests.
+var all = map[netip.Addr]bool{egressIP: true}
 
 // expect expects which blocks there are.
 func (m *Map) expect(t *testing.T, when string, want ...kernel.Block) {
 	t.Helper()
-	if got, _ := m.Of(nil, all, everybody); !slices.Equal(got, want) {
+	if got, _ := Settle(m.Of(all)); !slices.Equal(got, want) {
 		t.Errorf("%s: %v, want %v", when, got, want)
 	}
 }
@@ -91,23 +91,21 @@ func TestMap_Clash(t *testing.T) {
 		if test.own >= 0 {
 			own = []Stated{{mine, "node-a", now.Add(test.own)}}
 		}
-		blocks, clashes := m.Of(own, all, everybody)
+		blocks, clashes := Settle(append(own, m.Of(all)...))
 		if len(blocks) != 1 || blocks[0] != test.want || len(clashes) != test.clashes || clashes[0].Counts.Node != test.counts || clashes[0].Other.Node != test.another {
 			t.Errorf("%s: %v, %v", test.name, blocks, clashes)
 		}
 	}
 }
 
-// TestMap_Filters: of others' egress IPs nothing is said, nor what a node has not claimed.
+// TestMap_Filters: of others' egress IPs nothing is said.
 func TestMap_Filters(t *testing.T) {
 	m, now := NewMap(), time.Unix(1e9, 0)
 	other := blockAt("10.128.1.6", 1536)
 	other.EgressIP = netip.MustParseAddr("203.0.113.11")
 	m.Tell("node-b", true, 1, []kernel.Block{blockAt("10.128.1.5", 1024), other}, now)
-	m.Tell("node-c", true, 1, []kernel.Block{blockAt("10.128.2.5", 2048)}, now)
-	blocks, clashes := m.Of(nil, func(ip netip.Addr) bool { return ip == egressIP }, func(node string, _ kernel.Block) bool { return node == "node-c" })
-	if len(blocks) != 1 || blocks[0] != blockAt("10.128.2.5", 2048) || len(clashes) != 0 {
-		t.Errorf("%v, %v", blocks, clashes)
+	if got := m.Of(all); len(got) != 1 || got[0].Block != blockAt("10.128.1.5", 1024) {
+		t.Error(got)
 	}
 }
 

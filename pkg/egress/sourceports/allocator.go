@@ -64,7 +64,7 @@ type Attachments interface {
 
 // Allocator gives this node's pods blocks of source ports of their egress IPs, and knows those of other nodes' pods. Its methods may be
 // called by several goroutines. Those of a nil one do nothing. It must not be nil for Assign, Recorded, Follow, TakeLocalPorts and
-// TakeLease. Its lock is taken before that of the State, and that of the Keeper.
+// TakeLease. Neither the State nor the Keeper is asked under its lock.
 type Allocator struct {
 	config Config
 	state  *cluster.State
@@ -80,10 +80,10 @@ type Allocator struct {
 	wake wake.Signal
 
 	mu sync.Mutex
-	// pods are those of this node that run and have ports, pending those that wait for them, late those that have started without any:
-	// they share if they are bound later.
-	pods          map[string]attachments.Attachment
-	pending, late map[string]bool
+	// pods are those of this node that run and have ports, late those that have started without any: they share if they are bound later. Each
+	// change of pods is another map.
+	pods map[string]attachments.Attachment
+	late map[string]bool
 	// followed is the number of the attachments that were taken last; 0: none yet.
 	followed uint64
 	// recording are those whose ports are being written down, each with what is closed then.
@@ -112,7 +112,7 @@ type Allocator struct {
 // keeps no pod from running: that is told with each that is not written down.
 func New(state *cluster.State, config Config) *Allocator {
 	al := &Allocator{
-		config: config, state: state, wake: wake.New(), pods: map[string]attachments.Attachment{}, pending: map[string]bool{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
+		config: config, state: state, wake: wake.New(), pods: map[string]attachments.Attachment{}, recording: map[string]chan struct{}{}, others: portblocks.NewMap(),
 		revisions: map[v1.IPFamily]uint64{}, blocks: map[v1.IPFamily]*blocksOf{}, late: map[string]bool{}, clashing: map[v1.IPFamily]map[string]bool{},
 		full: newFullBlocks(), lines: flowcontrol.NewTokenBucketPassiveRateLimiter(1./60, 20),
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 var egressIP = netip.MustParseAddr("203.0.113.10")
@@ -700,5 +701,62 @@ func giveVersion(client *fake.Clientset, version *int) clienttesting.ReactionFun
 			return true, lease, client.Tracker().Update(leases, lease, "origin-node")
 		}
 		return false, nil, nil
+	}
+}
+
+// TestAllocator_AtOnce: while nodes say one thing after the other, syncs follow no later than what is said last.
+func TestAllocator_AtOnce(t *testing.T) {
+	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
+	held := map[netip.Addr]bool{egressIP: true}
+	changed := wake.New()
+	var inKernel []kernel.Block
+	sync1 := func() {
+		p.NoteHeld(v1.IPv4Protocol, held)
+		result := kernel.Steering{Held: held}
+		p.AddPorts(v1.IPv4Protocol, []netip.Addr{egressIP}, &result)
+		inKernel = result.Blocks
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	sync1()
+	var saying, syncing sync.WaitGroup
+	syncing.Go(func() { changed.Follow(ctx, sync1) })
+	for _, node := range []string{"node-b", "node-c"} {
+		saying.Go(func() {
+			for i := range 2000 {
+				first := uint16(1024 + 512*(i%8))
+				blocks := []kernel.Block{{Pod: netip.MustParseAddr("10.128.1.5"), EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 511}}}
+				if p.Apply(holders.Assigned{Node: node, Blocks: blocks, Revision: uint64(i + 1), Source: holders.Announcement}) || p.mayDiffer() {
+					changed.Send()
+				}
+				p.Stated()
+			}
+		})
+	}
+	saying.Wait()
+	cancel()
+	syncing.Wait()
+	select {
+	case <-changed:
+		sync1()
+	default:
+	}
+	if now, _ := p.blocksNow(v1.IPv4Protocol, held); !slices.Equal(now.blocks, inKernel) {
+		t.Errorf("the kernel has %v, want %v", inKernel, now.blocks)
+	}
+}
+
+// TestAllocator_NotesNothingOlder: what was found out before something changed is not noted after that.
+func TestAllocator_NotesNothingOlder(t *testing.T) {
+	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
+	now, clashes := p.blocksNow(v1.IPv4Protocol, map[netip.Addr]bool{egressIP: true})
+	mine := p.own()
+	p.mayDiffer()
+	if p.note(v1.IPv4Protocol, now, clashes) || p.noteOwn(&mine, 0) {
+		t.Error("it was noted")
+	}
+	later := p.own()
+	mine.generation, mine.revisions = later.generation, [2]uint64{}
+	if later.revisions[0]++; !p.noteOwn(&later, 0) || p.noteOwn(&mine, 0) {
+		t.Error("the plan that is noted is not the newest")
 	}
 }

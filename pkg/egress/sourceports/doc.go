@@ -14,5 +14,5 @@
 // Where no blocks are given an Allocator follows those of other nodes all the same: this node may have their egress IPs.
 //
 // What it needs of the node beside the cluster.State is a [Config] of functions and plain values. Package egress makes one Allocator. Under
-// its lock nobody logs, sets metrics, writes files, or calls anything but the State and the Keeper.
+// its lock nobody logs, sets metrics, writes files, or asks the State or the Keeper.
 package sourceports

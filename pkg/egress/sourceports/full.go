@@ -133,15 +133,6 @@ func apart(ports []attachments.Ports) (firsts, seconds []attachments.Ports) {
 	return firsts, seconds
 }
 
-// restoreSecond has the keeper know the second block of a pod of an earlier process.
-func (al *Allocator) restoreSecond(a attachments.Attachment) {
-	first, last, of := a.SecondBlock()
-	if len(of) > 0 {
-		given := portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
-		al.keeper.Restore(portblocks.Second(a.ContainerID), of, int(last-first)+1, given)
-	}
-}
-
 // secondsFor returns the ports that a pod has besides its first ones: what it had, but of those egress IPs of which it has lost it, and
 // what it was given since. Where it has no first block, there is no second.
 func (al *Allocator) secondsFor(a attachments.Attachment, had, firsts []attachments.Ports, bindings []plan.Binding) (seconds []attachments.Ports) {

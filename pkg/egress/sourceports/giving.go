@@ -22,46 +22,37 @@ func (al *Allocator) Follow(number uint64, all []attachments.Attachment) {
 	if al.config.BlockSize == 0 {
 		return
 	}
-	pods, run := map[string]attachments.Attachment{}, map[string]bool{}
+	pods, running := map[string]attachments.Attachment{}, map[string]*portblocks.Had{}
 	for _, a := range all {
-		if run[a.ContainerID] = a.Released.IsZero(); a.Ports != nil && run[a.ContainerID] {
-			pods[a.ContainerID] = a
+		if !a.Released.IsZero() {
+			continue
+		}
+		if running[a.ContainerID] = nil; a.Ports != nil {
+			pods[a.ContainerID], running[a.ContainerID] = a, hadBy(a)
 		}
 	}
+	al.keeper.Follow(number, running)
 	al.mu.Lock()
 	defer al.mu.Unlock()
 	if number <= al.followed {
 		return
 	}
-	maps.DeleteFunc(al.late, func(id string, _ bool) bool { return !run[id] })
-	al.followed = number
-	for id := range al.pods {
-		al.pending[id] = true
-	}
-	for id := range al.pending {
-		if _, decided := pods[id]; !run[id] {
-			al.keeper.Release(id)
-			delete(al.pending, id)
-		} else if decided {
-			delete(al.pending, id)
-		}
-	}
-	for id, a := range pods {
-		if _, known := al.pods[id]; !known && !al.keeper.Knows(id) {
-			al.keeper.Restore(id, sortedIPs(a.Ports, assignedIP), a.BlockSize, givenOf(a))
-			al.restoreSecond(a)
-		}
-	}
-	al.pods = pods
+	al.followed, al.pods = number, pods
+	maps.DeleteFunc(al.late, func(id string, _ bool) bool {
+		_, runs := running[id]
+		return !runs
+	})
 	al.full.keep(pods)
 	al.generation++
 	al.wake.Send()
 }
 
-// givenOf returns what a pod has alone.
-func givenOf(a attachments.Attachment) portblocks.Given {
-	first, last, of := a.Block()
-	return portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
+// hadBy returns what a pod has.
+func hadBy(a attachments.Attachment) *portblocks.Had {
+	given := func(first, last uint16, of []netip.Addr) portblocks.Given {
+		return portblocks.Given{Ports: kernel.Ports{First: first, Last: last}, Of: of}
+	}
+	return &portblocks.Had{IPs: sortedIPs(a.Ports, assignedIP), Size: a.BlockSize, First: given(a.Block()), Second: given(a.SecondBlock())}
 }
 
 // Assign is that of an [attach.Node]: it returns the ports of a pod that is about to run, which may wait for a claim, and begins to write them
@@ -85,18 +76,8 @@ func (al *Allocator) Assign(ctx context.Context, a attachments.Attachment, bindi
 	al.mu.Unlock()
 	var given portblocks.Given
 	if size = al.sizeFor(bindings); size > 0 {
-		al.mu.Lock()
-		al.pending[a.ContainerID] = true
-		al.mu.Unlock()
 		if given, err = al.keeper.Assign(ctx, a.ContainerID, sortedIPs(bindings, boundIP), size); err != nil {
 			return nil, 0, fmt.Errorf("waiting for a block of source ports of the pod %s: %w", a.Pod, err)
-		}
-		al.mu.Lock()
-		ended := !al.pending[a.ContainerID]
-		al.mu.Unlock()
-		if ended { // before it had anything that could be given back
-			al.keeper.Release(a.ContainerID)
-			return nil, 0, fmt.Errorf("the pod %s ends", a.Pod)
 		}
 	}
 	ports = portsFor(nil, bindings, given, time.Now())
@@ -211,13 +192,11 @@ func (al *Allocator) reconcileLate(ctx context.Context, a attachments.Attachment
 	bindings := al.bindingsOf(a)
 	al.mu.Lock()
 	late := len(bindings) > 0 && (al.late[a.ContainerID] || time.Since(a.Since) > longestStart)
-	if late {
-		al.keeper.Release(a.ContainerID) // its start may not have waited for the block
-	}
 	al.mu.Unlock()
 	if !late {
 		return nil
 	}
+	al.keeper.Release(a.ContainerID) // its start may not have waited for the block
 	ports := portsFor(nil, bindings, portblocks.Given{}, time.Now())
 	al.record(ctx, a, nil, ports)
 	size := al.sizeFor(bindings)

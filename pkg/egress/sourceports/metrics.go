@@ -1,7 +1,6 @@
 package sourceports
 
 import (
-	"maps"
 	"net/netip"
 	"slices"
 
@@ -53,17 +52,13 @@ func (al *Allocator) Collect(gauge func(desc *metrics.Desc, value float64, label
 
 // sharing counts this node's pods that share ports although they were to have a block, by egress IP.
 func (al *Allocator) sharing() map[netip.Addr]int {
-	al.mu.Lock()
-	defer al.mu.Unlock()
 	share := func(a attachments.Attachment, p attachments.Ports) bool { return p.Shared && a.BlockSize > 0 }
-	return countPods(slices.AppendSeq(al.unattached(), maps.Values(al.pods)), share)
+	return countPods(slices.Concat(al.attached(), al.unattached()), share)
 }
 
 // secondBlocks counts this node's pods that have a second block, by egress IP.
 func (al *Allocator) secondBlocks() map[netip.Addr]int {
-	al.mu.Lock()
-	defer al.mu.Unlock()
-	return countPods(slices.Collect(maps.Values(al.pods)), func(_ attachments.Attachment, p attachments.Ports) bool { return p.Second })
+	return countPods(al.attached(), func(_ attachments.Attachment, p attachments.Ports) bool { return p.Second })
 }
 
 // countPods counts pods that have such ports, by egress IP.

@@ -5,10 +5,12 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
@@ -41,37 +43,28 @@ type blocksOf struct {
 // Mostly a node's claims are about egress IPs that are not here.
 func (al *Allocator) mayDiffer() (differs bool) {
 	al.mu.Lock()
-	defer al.mu.Unlock()
 	al.generation++
+	noted := maps.Clone(al.blocks)
+	al.mu.Unlock()
 	al.wake.Send()
-	for family, known := range al.blocks {
-		if blocks, _ := al.blocksOf(family, known.held); !slices.Equal(blocks, known.blocks) {
+	for family, known := range noted {
+		if now, _ := al.blocksNow(family, known.held); !slices.Equal(now.blocks, known.blocks) {
 			return true
 		}
 	}
 	return false
 }
 
-// blocksOf returns the blocks of this node's pods of a family, and of others' of the egress IPs that are held. The lock must be held.
-func (al *Allocator) blocksOf(family v1.IPFamily, held map[netip.Addr]bool) (blocks []kernel.Block, clashes []portblocks.Clash) {
-	return al.others.Of(al.ownOf(family), func(ip netip.Addr) bool { return held[ip] }, al.believed(family))
-}
-
-// believed returns what tells whether a block counts that a node says to be of a pod. The lock must be held.
+// believed returns what tells whether a block counts that a node says to be of a pod.
 func (al *Allocator) believed(family v1.IPFamily) func(node string, block kernel.Block) bool {
-	homes := al.state.Homes(family)
+	homes := sync.OnceValue(func() map[netip.Addr]string { return al.state.Homes(family) })
 	return func(node string, block kernel.Block) bool {
-		home, known := homes[block.Pod]
+		home, known := homes()[block.Pod]
 		if known && home != node || !known && !leadTo(al.state.BindingsOf(block.Pod), block.EgressIP) {
 			return false // its address was another pod's, or there is no such pod, or somebody lies
 		}
 		return al.keeper.Believes(node, block.EgressIP, block.Ports)
 	}
-}
-
-// ownOf returns the blocks of this node's pods of a family. The lock must be held.
-func (al *Allocator) ownOf(family v1.IPFamily) []portblocks.Stated {
-	return slices.DeleteFunc(slices.Clone(al.own().blocks), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
 }
 
 // Apply takes what is said of source ports, and of nodes, and tells whether the kernel is to have something else. It ignores other events.
@@ -84,10 +77,24 @@ func (al *Allocator) Apply(event holders.Event) (changed bool) {
 	default:
 		return false // what addresses do need not wait for a plan that is being made
 	}
+	node, came, went := al.heard(event)
+	switch event := event.(type) {
+	case holders.NodeSeen:
+		al.keeper.SetNode(event.Name, true)
+	case holders.NodeDeleted:
+		al.keeper.SetNode(event.Name, false)
+	case holders.LeasesKnown:
+		al.keeper.Listed()
+	case holders.Hearing:
+		al.keeper.SetReachable(event.Now)
+	}
+	return len(came)+len(went) > 0 && al.matter(node, came, went)
+}
+
+// heard takes what is said of a node's source ports, and returns which blocks it has now, and has not any more.
+func (al *Allocator) heard(event holders.Event) (node string, came, went []kernel.Block) {
 	al.mu.Lock()
 	defer al.mu.Unlock()
-	var node string
-	var came, went []kernel.Block
 	switch event := event.(type) {
 	case holders.Assigned:
 		if node = event.Node; node != al.state.Config.NodeName {
@@ -96,27 +103,22 @@ func (al *Allocator) Apply(event holders.Event) (changed bool) {
 	case holders.LeaseDeleted:
 		node = event.Node
 		came, went = al.others.ForgetLease(node)
-	case holders.NodeSeen:
-		al.keeper.SetNode(event.Name, true)
 	case holders.NodeDeleted:
 		went = al.others.Forget(event.Name)
-		al.keeper.SetNode(event.Name, false)
-	case holders.LeasesKnown:
-		al.keeper.Listed()
-	case holders.Hearing:
-		al.keeper.SetReachable(event.Now)
 	}
-	if len(came)+len(went) == 0 {
-		return false
+	if len(came)+len(went) > 0 {
+		al.generation++
 	}
-	al.generation++
-	return al.matter(node, came, went)
+	return node, came, went
 }
 
 // matter tells whether the kernel is to have something else because of blocks of a node that came or went. Mostly they are of egress IPs that
-// are not here, which costs no more than there are of them. The lock must be held.
+// are not here, which costs no more than there are of them.
 func (al *Allocator) matter(node string, came, went []kernel.Block) bool {
-	for family, known := range al.blocks {
+	al.mu.Lock()
+	noted := maps.Clone(al.blocks)
+	al.mu.Unlock()
+	for family, known := range noted {
 		is := func(b kernel.Block) bool { return known.held[b.EgressIP] && cluster.FamilyOf(b.EgressIP) == family }
 		has := func(b kernel.Block) bool { return is(b) && slices.Contains(known.blocks, b) }
 		if slices.ContainsFunc(went, has) {
@@ -146,10 +148,27 @@ func (al *Allocator) Assignments() (list []portblocks.Assignment) {
 	if al == nil {
 		return nil
 	}
+	return al.assignments(slices.Concat(al.attached(), al.unattached()))
+}
+
+// attached returns the pods of attachments that have ports, sorted.
+func (al *Allocator) attached() []attachments.Attachment {
 	al.mu.Lock()
 	defer al.mu.Unlock()
-	list = al.ownAssignments()
-	for _, a := range al.unattached() {
+	return inOrder(al.pods)
+}
+
+// inOrder returns pods, sorted by the IDs of their containers.
+func inOrder(pods map[string]attachments.Attachment) (list []attachments.Attachment) {
+	for _, id := range slices.Sorted(maps.Keys(pods)) {
+		list = append(list, pods[id])
+	}
+	return list
+}
+
+// assignments returns what pods have.
+func (al *Allocator) assignments(pods []attachments.Attachment) (list []portblocks.Assignment) {
+	for _, a := range pods {
 		for _, p := range a.Ports {
 			list = append(list, al.assignment(a, p))
 		}
@@ -157,46 +176,53 @@ func (al *Allocator) Assignments() (list []portblocks.Assignment) {
 	return list
 }
 
-// ownAssignments returns what the pods of attachments have, sorted. The lock must be held.
-func (al *Allocator) ownAssignments() (list []portblocks.Assignment) {
-	for _, id := range slices.Sorted(maps.Keys(al.pods)) {
-		for _, p := range al.pods[id].Ports {
-			list = append(list, al.assignment(al.pods[id], p))
+// own returns what pods of this node have. What changes while it is found out is part of it.
+func (al *Allocator) own() ownPorts {
+	for {
+		al.mu.Lock()
+		known, generation, pods := al.mine, al.generation, al.pods
+		al.mu.Unlock()
+		revisions := [2]uint64{al.state.Revision(v1.IPv4Protocol), al.state.Revision(v1.IPv6Protocol)}
+		if known.known && known.generation == generation && known.revisions == revisions {
+			return known
+		}
+		now := ownPorts{known: true, generation: generation, revisions: revisions, blocks: al.ownBlocks(pods)}
+		for _, one := range now.blocks {
+			now.stated = append(now.stated, one.Block)
+		}
+		if len(pods) > 0 {
+			now.assigned = portblocks.FormatAssigned(al.assignments(inOrder(pods)))
+		}
+		if al.noteOwn(&now, len(pods)) {
+			return now
 		}
 	}
-	return list
 }
 
-// own returns what pods of this node have. The lock must be held.
-func (al *Allocator) own() ownPorts {
-	revisions := [2]uint64{al.state.Revision(v1.IPv4Protocol), al.state.Revision(v1.IPv6Protocol)}
-	if al.mine.known && al.mine.generation == al.generation && al.mine.revisions == revisions {
-		return al.mine
-	}
+// noteOwn notes what pods of this node have, and sets its revision, unless there is something newer.
+func (al *Allocator) noteOwn(now *ownPorts, pods int) bool {
+	al.mu.Lock()
+	defer al.mu.Unlock()
 	before := al.mine
-	al.mine = ownPorts{known: true, generation: al.generation, revisions: revisions, blocks: al.ownBlocks(), revision: before.revision}
-	for _, one := range al.mine.blocks {
-		al.mine.stated = append(al.mine.stated, one.Block)
+	if now.generation != al.generation || now.revisions[0] < before.revisions[0] || now.revisions[1] < before.revisions[1] {
+		return false
 	}
-	if list := al.ownAssignments(); len(list) > 0 {
-		al.mine.assigned = portblocks.FormatAssigned(list)
+	if now.revision = before.revision; !slices.Equal(now.stated, before.stated) || now.assigned != before.assigned {
+		now.revision = portblocks.NextRevision(before.revision, time.Now())
 	}
-	if !slices.Equal(al.mine.stated, before.stated) || al.mine.assigned != before.assigned {
-		al.mine.revision = portblocks.NextRevision(before.revision, time.Now())
-	}
-	tooMany := al.mine.assigned == portblocks.TooManyAssigned
-	if pods := len(al.pods); tooMany && !al.tooMany {
+	tooMany := now.assigned == portblocks.TooManyAssigned
+	if tooMany && !al.tooMany {
 		al.sayLater(func() {
 			al.config.Logger.Error(nil, "This node has too many pods with source ports of their own to list them in its Lease; other nodes learn of the ports only from direct announcements", "pods", pods)
 		})
 	}
-	al.tooMany = tooMany
-	return al.mine
+	al.mine, al.tooMany = *now, tooMany
+	return true
 }
 
-// ownBlocks returns the blocks that pods of this node have, of the egress IPs that they leave from, sorted. The lock must be held.
-func (al *Allocator) ownBlocks() (list []portblocks.Stated) {
-	for id, a := range al.pods {
+// ownBlocks returns the blocks that these pods of this node have, of the egress IPs that they leave from, sorted.
+func (al *Allocator) ownBlocks(pods map[string]attachments.Attachment) (list []portblocks.Stated) {
+	for id, a := range pods {
 		first, _ := al.keeper.Of(id)
 		second, _ := al.keeper.Of(portblocks.Second(id))
 		for _, p := range a.Ports {
@@ -222,8 +248,6 @@ func (al *Allocator) Stated() (blocks []kernel.Block, assigned string, revision 
 	if al == nil {
 		return nil, "", 0
 	}
-	al.mu.Lock()
-	defer al.mu.Unlock()
 	own := al.own()
 	return own.stated, own.assigned, own.revision
 }
@@ -234,9 +258,7 @@ func (al *Allocator) AddPorts(family v1.IPFamily, egressIPs []netip.Addr, result
 	if al == nil {
 		return
 	}
-	al.mu.Lock()
 	now, _ := al.blocksNow(family, result.Held)
-	al.mu.Unlock()
 	result.Blocks = now.blocks
 	if al.config.BlockSize > 0 && len(egressIPs) > 0 || len(now.blocks) > 0 {
 		result.Shared = map[netip.Addr]kernel.Ports{}
@@ -256,25 +278,46 @@ func (al *Allocator) NoteHeld(family v1.IPFamily, held map[netip.Addr]bool) {
 	if al == nil {
 		return
 	}
+	for noted := false; !noted; {
+		now, clashes := al.blocksNow(family, held)
+		noted = al.note(family, now, clashes)
+	}
+}
+
+// note notes the blocks of a family, unless something has changed since.
+func (al *Allocator) note(family v1.IPFamily, now *blocksOf, clashes []portblocks.Clash) bool {
 	al.mu.Lock()
 	defer al.mu.Unlock()
-	if now, clashes := al.blocksNow(family, held); now != al.blocks[family] {
+	if now.generation != al.generation {
+		return false
+	}
+	if now != al.blocks[family] {
 		al.blocks[family] = now
 		al.logClashes(family, clashes)
 	}
+	return true
 }
 
-// blocksNow returns the blocks of pods, which are those that NoteHeld noted last if nothing has changed. The lock must be held.
+// blocksNow returns the blocks of pods, which are those that NoteHeld noted last if nothing has changed: of this node's pods, and of others'
+// of the egress IPs that are held.
 func (al *Allocator) blocksNow(family v1.IPFamily, held map[netip.Addr]bool) (*blocksOf, []portblocks.Clash) {
-	own, known, revision := al.ownOf(family), al.blocks[family], al.state.Revision(family)
-	if known != nil && known.generation == al.generation && known.revision == revision && maps.Equal(known.held, held) && slices.Equal(known.own, own) {
+	revision, mine := al.state.Revision(family), al.own()
+	own := slices.DeleteFunc(slices.Clone(mine.blocks), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
+	al.mu.Lock()
+	known := al.blocks[family]
+	if known != nil && known.generation == mine.generation && known.revision == revision && maps.Equal(known.held, held) && slices.Equal(known.own, own) {
+		al.mu.Unlock()
 		return known, nil
 	}
-	blocks, clashes := al.blocksOf(family, held)
-	return &blocksOf{al.generation, revision, maps.Clone(held), own, blocks}, clashes
+	others := al.others.Of(held)
+	al.mu.Unlock()
+	believed := al.believed(family)
+	others = slices.DeleteFunc(others, func(one portblocks.Stated) bool { return !believed(one.Node, one.Block) })
+	blocks, clashes := portblocks.Settle(slices.Concat(own, others))
+	return &blocksOf{mine.generation, revision, maps.Clone(held), own, blocks}, clashes
 }
 
-// logClashes tells of pods that nodes say to have the same port. That should not be.
+// logClashes tells of pods that nodes say to have the same port. That should not be. The lock must be held.
 func (al *Allocator) logClashes(family v1.IPFamily, clashes []portblocks.Clash) {
 	before, now := al.clashing[family], map[string]bool{}
 	al.sayLater(func() { portClashes.WithLabelValues(string(family)).Set(float64(len(clashes))) })

@@ -12,7 +12,7 @@ import (
 
 // unattached returns the bound pods of this node of which the CNI plugin has told nothing: they started without it, and share ports. Each
 // address is an attachment, sorted. They have no UID and no time, which EndpointSlices do not tell, so neither the journal nor the node's
-// Lease has them. The lock must be held.
+// Lease has them.
 func (al *Allocator) unattached() (pods []attachments.Attachment) {
 	if al.config.BlockSize == 0 {
 		return nil
