@@ -59,6 +59,9 @@ func (svc service) created() (at time.Time) {
 	return at
 }
 
+// isNone tells whether there is nothing that a Service has or claims.
+func (svc service) isNone() bool { return len(svc.parts) == 0 }
+
 func (svc service) equal(other service) bool {
 	return svc.uid == other.uid && svc.headless == other.headless && svc.block == other.block && maps.EqualFunc(svc.parts, other.parts, (*part).equal)
 }

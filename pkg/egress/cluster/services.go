@@ -10,46 +10,65 @@ import (
 )
 
 // SetService takes the newest version of a Service and tells whether plans may change.
-//
-// Two informers tell of Services, one of the headless ones, and neither waits for the other when a name passes from one Service to
-// another. The younger Service has the name; the other one is kept until its own informer says that it is gone.
 func (s *State) SetService(object *v1.Service) (changed bool) {
-	name := NameOf(object)
 	converted := convertService(object, s.Config)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(converted.parts) == 0 {
-		return s.removeService(name, converted.headless)
-	}
-	old, known := s.services[name]
-	if !known || old.headless == converted.headless {
-		return s.putService(name, converted)
-	}
-	if converted.created().Before(old.created()) {
-		s.shadowed[name] = converted
-		return false
-	}
-	s.takeService(name) // other EndpointSlices count
-	s.shadowed[name] = old
-	s.putService(name, converted)
-	return true
+	return s.setService(NameOf(object), converted)
 }
 
-// putService notes a Service, and tells the planners.
-func (s *State) putService(name types.NamespacedName, converted service) (changed bool) {
+// DeleteService forgets a Service and tells whether plans may change.
+func (s *State) DeleteService(object *v1.Service) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.setService(NameOf(object), service{headless: isHeadless(object)})
+}
+
+// setService takes what a Service has and claims, which is nothing if it is gone.
+//
+// Two informers tell of Services, one of the headless ones, and neither waits for the other when a name passes from one Service to
+// another. The younger Service has the name; the other one is kept until its own informer says that it is gone.
+func (s *State) setService(name types.NamespacedName, now service) (changed bool) {
 	old, known := s.services[name]
-	if known && converted.equal(old) {
+	other, shadowed := s.shadowed[name]
+	switch own := !known || old.headless == now.headless; {
+	case own && now.isNone() && shadowed:
+		delete(s.shadowed, name)
+		s.replaceService(name, service{}) // other EndpointSlices count
+		now = other
+	case own:
+	case now.isNone():
+		delete(s.shadowed, name)
+		return false
+	case now.created().Before(old.created()):
+		s.shadowed[name] = now
+		return false
+	default:
+		s.shadowed[name] = old
+		s.replaceService(name, service{})
+	}
+	return s.replaceService(name, now)
+}
+
+// replaceService notes a Service in the place of the one of this name, and tells the planners. Either may be none; if neither is, they are both
+// headless, or not.
+func (s *State) replaceService(name types.NamespacedName, now service) (changed bool) {
+	old, known := s.services[name]
+	if !known && now.isNone() || known && now.equal(old) {
 		return false
 	}
-	s.countClaims(old, converted)
-	if converted.claims(func(ip netip.Addr) bool { return s.placement.Held[ip] }) {
+	s.countClaims(old, now)
+	if now.claims(func(ip netip.Addr) bool { return s.placement.Held[ip] }) {
 		s.index()
 	}
-	s.replanSteered(s.indexedAddresses(name, converted.headless), func() {
-		if known {
-			s.keepChoices(name, old, converted)
+	s.replanSteered(s.indexedAddresses(name, old.headless || now.headless), func() {
+		s.keepChoices(name, old, now)
+		if now.isNone() {
+			s.indexService(name, -1)
+			delete(s.services, name)
+		} else {
+			s.services[name] = now
 		}
-		s.services[name] = converted
 		for _, family := range Families {
 			s.planService(family, name, old.parts[family] != nil)
 		}
@@ -80,46 +99,6 @@ func (s *State) planService(family v1.IPFamily, name types.NamespacedName, known
 // PlanName is the name of a Service as plans have it.
 func PlanName(name types.NamespacedName) plan.Service {
 	return plan.Service{Namespace: name.Namespace, Name: name.Name}
-}
-
-// DeleteService forgets a Service and tells whether plans may change.
-func (s *State) DeleteService(object *v1.Service) (changed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.removeService(NameOf(object), isHeadless(object))
-}
-
-// removeService forgets the Service of a name that is headless, or the one that is not.
-func (s *State) removeService(name types.NamespacedName, headless bool) (changed bool) {
-	old, known := s.services[name]
-	if !known {
-		return false
-	}
-	other, shadowed := s.shadowed[name]
-	if old.headless != headless {
-		delete(s.shadowed, name)
-		return false
-	}
-	s.takeService(name)
-	if shadowed {
-		delete(s.shadowed, name)
-		s.putService(name, other)
-	}
-	return true
-}
-
-// takeService takes a Service away, and tells the planners.
-func (s *State) takeService(name types.NamespacedName) {
-	old := s.services[name]
-	s.countClaims(old, service{})
-	s.replanSteered(s.indexedAddresses(name, old.headless), func() {
-		s.indexService(name, -1)
-		delete(s.services, name)
-		for _, planner := range s.planners {
-			planner.DeleteService(PlanName(name))
-		}
-	})
-	s.dropAssumed(name)
 }
 
 // UID returns that of a Service with claims, or nothing.
