@@ -90,9 +90,9 @@ type Allocator struct {
 	recording map[string]chan struct{}
 	// full is about pods whose blocks are in use.
 	full fullBlocks
-	// others are what other nodes say; generation grows when something of it may count otherwise.
-	others     *portblocks.Map
-	generation uint64
+	// others are what other nodes say. heard grows with that, generation when it, or what this node's pods have, may count otherwise.
+	others            *portblocks.Map
+	heard, generation uint64
 	// revisions are those of the plans that pods' ports follow.
 	revisions map[v1.IPFamily]uint64
 	// blocks are those of the last sync, of each IP family that has had one.

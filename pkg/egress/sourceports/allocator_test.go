@@ -745,14 +745,23 @@ func TestAllocator_AtOnce(t *testing.T) {
 	}
 }
 
-// TestAllocator_NotesNothingOlder: what was found out before something changed is not noted after that.
+// TestAllocator_NotesNothingOlder: what a node's pods have is not noted if something has changed since it was found out, and what others have
+// is looked at again.
 func TestAllocator_NotesNothingOlder(t *testing.T) {
 	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
 	now, clashes := p.blocksNow(v1.IPv4Protocol, map[netip.Addr]bool{egressIP: true})
+	if p.note(v1.IPv4Protocol, now, clashes) {
+		t.Error("nothing has changed")
+	}
+	block := kernel.Block{Pod: netip.MustParseAddr("10.128.1.5"), EgressIP: egressIP, Ports: kernel.Ports{First: 1024, Last: 1535}}
+	p.Apply(holders.Assigned{Node: "node-b", Blocks: []kernel.Block{block}, Revision: 1, Source: holders.Announcement})
+	if !p.note(v1.IPv4Protocol, now, clashes) || !p.isOver(v1.IPv4Protocol, now) {
+		t.Error("what another node says since was not noticed")
+	}
 	mine := p.own()
 	p.mayDiffer()
-	if p.note(v1.IPv4Protocol, now, clashes) || p.noteOwn(&mine, 0) {
-		t.Error("it was noted")
+	if p.noteOwn(&mine, 0) || !p.note(v1.IPv4Protocol, now, clashes) {
+		t.Error("what has changed since was not noticed")
 	}
 	later := p.own()
 	mine.generation, mine.revisions = later.generation, [2]uint64{}

@@ -32,6 +32,7 @@ type ownPorts struct {
 
 // blocksOf are the blocks of pods of other nodes, and what that follows from.
 type blocksOf struct {
+	heard      uint64
 	generation uint64
 	revision   uint64 // of the plan
 	held       map[netip.Addr]bool
@@ -44,15 +45,19 @@ type blocksOf struct {
 func (al *Allocator) mayDiffer() (differs bool) {
 	al.mu.Lock()
 	al.generation++
-	noted := maps.Clone(al.blocks)
+	noted, stated := maps.Clone(al.blocks), al.mine.revision
 	al.mu.Unlock()
 	al.wake.Send()
 	for family, known := range noted {
-		if now, _ := al.blocksNow(family, known.held); !slices.Equal(now.blocks, known.blocks) {
-			return true
-		}
+		differs = differs || al.isOver(family, known)
 	}
-	return false
+	return differs || al.own().revision != stated
+}
+
+// isOver tells whether blocks that were noted are not those that there are now.
+func (al *Allocator) isOver(family v1.IPFamily, noted *blocksOf) bool {
+	now, _ := al.blocksNow(family, noted.held)
+	return !slices.Equal(now.blocks, noted.blocks)
 }
 
 // believed returns what tells whether a block counts that a node says to be of a pod.
@@ -77,7 +82,7 @@ func (al *Allocator) Apply(event holders.Event) (changed bool) {
 	default:
 		return false // what addresses do need not wait for a plan that is being made
 	}
-	node, came, went := al.heard(event)
+	node, came, went := al.hear(event)
 	switch event := event.(type) {
 	case holders.NodeSeen:
 		al.keeper.SetNode(event.Name, true)
@@ -91,8 +96,8 @@ func (al *Allocator) Apply(event holders.Event) (changed bool) {
 	return len(came)+len(went) > 0 && al.matter(node, came, went)
 }
 
-// heard takes what is said of a node's source ports, and returns which blocks it has now, and has not any more.
-func (al *Allocator) heard(event holders.Event) (node string, came, went []kernel.Block) {
+// hear takes what is said of a node's source ports, and returns which blocks it has now, and has not any more.
+func (al *Allocator) hear(event holders.Event) (node string, came, went []kernel.Block) {
 	al.mu.Lock()
 	defer al.mu.Unlock()
 	switch event := event.(type) {
@@ -107,7 +112,7 @@ func (al *Allocator) heard(event holders.Event) (node string, came, went []kerne
 		went = al.others.Forget(event.Name)
 	}
 	if len(came)+len(went) > 0 {
-		al.generation++
+		al.heard++
 	}
 	return node, came, went
 }
@@ -278,24 +283,22 @@ func (al *Allocator) NoteHeld(family v1.IPFamily, held map[netip.Addr]bool) {
 	if al == nil {
 		return
 	}
-	for noted := false; !noted; {
-		now, clashes := al.blocksNow(family, held)
-		noted = al.note(family, now, clashes)
+	now, clashes := al.blocksNow(family, held)
+	if changing := al.note(family, now, clashes); changing && al.isOver(family, now) {
+		al.config.Changed()
 	}
 }
 
-// note notes the blocks of a family, unless something has changed since.
-func (al *Allocator) note(family v1.IPFamily, now *blocksOf, clashes []portblocks.Clash) bool {
+// note notes the blocks of a family. It tells whether something has changed since they were found out: who has told of that has compared it
+// with what was noted before.
+func (al *Allocator) note(family v1.IPFamily, now *blocksOf, clashes []portblocks.Clash) (changing bool) {
 	al.mu.Lock()
 	defer al.mu.Unlock()
-	if now.generation != al.generation {
-		return false
-	}
 	if now != al.blocks[family] {
 		al.blocks[family] = now
 		al.logClashes(family, clashes)
 	}
-	return true
+	return now.generation != al.generation || now.heard != al.heard
 }
 
 // blocksNow returns the blocks of pods, which are those that NoteHeld noted last if nothing has changed: of this node's pods, and of others'
@@ -305,16 +308,16 @@ func (al *Allocator) blocksNow(family v1.IPFamily, held map[netip.Addr]bool) (*b
 	own := slices.DeleteFunc(slices.Clone(mine.blocks), func(one portblocks.Stated) bool { return cluster.FamilyOf(one.EgressIP) != family })
 	al.mu.Lock()
 	known := al.blocks[family]
-	if known != nil && known.generation == mine.generation && known.revision == revision && maps.Equal(known.held, held) && slices.Equal(known.own, own) {
+	if known != nil && known.heard == al.heard && known.generation == mine.generation && known.revision == revision && maps.Equal(known.held, held) && slices.Equal(known.own, own) {
 		al.mu.Unlock()
 		return known, nil
 	}
-	others := al.others.Of(held)
+	heard, others := al.heard, al.others.Of(held)
 	al.mu.Unlock()
 	believed := al.believed(family)
 	others = slices.DeleteFunc(others, func(one portblocks.Stated) bool { return !believed(one.Node, one.Block) })
 	blocks, clashes := portblocks.Settle(slices.Concat(own, others))
-	return &blocksOf{mine.generation, revision, maps.Clone(held), own, blocks}, clashes
+	return &blocksOf{heard, mine.generation, revision, maps.Clone(held), own, blocks}, clashes
 }
 
 // logClashes tells of pods that nodes say to have the same port. That should not be. The lock must be held.
