@@ -195,8 +195,9 @@ func (o *whoOptions) fromNodeJournal(ctx context.Context) (whoAnswer, error) {
 		answer.Missing = append(answer.Missing, "pods of other nodes share these ports: their nodes' journals tell")
 		return answer, nil
 	}
-	if err == nil {
-		return answer, nil
+	var unknown *journal.UnknownError
+	if err == nil || errors.As(err, &unknown) && unknown.Contradict { // which of them goes on says nothing of then
+		return answer, err
 	}
 	snapshot, failed := o.snapshot(ctx)
 	if failed == nil {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -277,10 +278,14 @@ func TestWho_ByTheNodesJournal(t *testing.T) {
 			t.Errorf("%s: %v, %q\n%s\nwant %s", name, err, errOut, out, tt.out)
 		}
 	}
+	twice := serveWho(t, s)
+	journalOf(t, filepath.Join(twice+".journal", "00000001.journal"), "node-1", append(slices.Clone(ofNodeOne),
+		"11:51:00.000Z + 4 shop/web-9 uid-web-9 10.128.0.19 web 203.0.113.10 4096-4607", "11:56:00.000Z + 5 shop/web-7 uid-web-7 10.128.0.17 web 203.0.113.10 4096-4607", "11:59:00.000Z alive")...)
 	for name, tt := range map[string]struct{ args, want string }{
-		"nobody of this node": {"203.0.113.10:2000 --at=2026-11-20T03:12:00Z --socket=" + socket, "For pods of other nodes, see those nodes' journals"},
-		"not yet then":        {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=" + socket, "it is not certain who had 203.0.113.10:4100 at 2026-11-20T11:53:00.000Z: the journal of node-1 has"},
-		"no journal":          {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=/nowhere/a.sock", "proxyArguments.egress-snat-port-blocks was never set on this node"},
+		"two had it, and one has it": {"203.0.113.10:4100 --at=2026-11-20T11:58:00Z --socket=" + twice, "contradict each other: shop/web-9 (uid-web-9)"},
+		"nobody of this node":        {"203.0.113.10:2000 --at=2026-11-20T03:12:00Z --socket=" + socket, "For pods of other nodes, see those nodes' journals"},
+		"not yet then":               {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=" + socket, "it is not certain who had 203.0.113.10:4100 at 2026-11-20T11:53:00.000Z: the journal of node-1 has"},
+		"no journal":                 {"203.0.113.10:4100 --at=2026-11-20T11:53:00Z --socket=/nowhere/a.sock", "proxyArguments.egress-snat-port-blocks was never set on this node"},
 	} {
 		out, _, err := openshift(t, append([]string{"egress", "who"}, strings.Fields(tt.args)...)...)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || out != "" {

@@ -184,6 +184,8 @@ func (a announcement) annotations() map[string]string {
 	}
 	if a.Assigned != "" {
 		annotations[portblocks.AssignedAnnotation] = a.Assigned
+	}
+	if a.AssignedRevision > 0 { // of nothing, too: a new process has none
 		annotations[portblocks.AssignedRevisionAnnotation] = strconv.FormatUint(a.AssignedRevision, 10)
 	}
 	if a.configuration != "" {

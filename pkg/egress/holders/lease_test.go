@@ -116,3 +116,14 @@ func TestReadLease_ReadsWhatIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestAssigning_Nothing: that a node's pods have nothing any more is said with a revision, for what is said directly may be newer; a node that
+// never said anything has none.
+func TestAssigning_Nothing(t *testing.T) {
+	for _, revision := range []uint64{0, 6} {
+		lease := announcement{node: "node-a", Published: Published{AssignedRevision: revision}}.lease("origin-node", time.Now())
+		if blocks, got, err := Assigning(lease); len(blocks) > 0 || got != revision || err != nil {
+			t.Errorf("%d: %v, %d, %v", revision, blocks, got, err)
+		}
+	}
+}

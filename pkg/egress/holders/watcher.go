@@ -179,17 +179,18 @@ func (w *leaseWatch) setAssigned(lease *coordinationv1.Lease) error {
 // Assigning returns the blocks of source ports that a Lease says its node's pods to have, and the revision of that, without what is wrong
 // with it.
 func Assigning(lease *coordinationv1.Lease) (blocks []kernel.Block, revision uint64, err error) {
-	text := lease.Annotations[portblocks.AssignedAnnotation]
-	if text == "" {
+	text, number := lease.Annotations[portblocks.AssignedAnnotation], lease.Annotations[portblocks.AssignedRevisionAnnotation]
+	if text == "" && number == "" {
 		return nil, 0, nil
 	}
 	wrong := func(key string, err error) error {
 		return fmt.Errorf("read Lease %s/%s: metadata.annotations[%s]: %w", lease.Namespace, lease.Name, key, err)
 	}
-	if blocks, err = portblocks.ParseBlocks(text); err != nil {
-		err = wrong(portblocks.AssignedAnnotation, err)
+	if text != "" {
+		if blocks, err = portblocks.ParseBlocks(text); err != nil {
+			err = wrong(portblocks.AssignedAnnotation, err)
+		}
 	}
-	number := lease.Annotations[portblocks.AssignedRevisionAnnotation]
 	revision, unread := strconv.ParseUint(number, 10, 64)
 	if unread != nil || revision > maxRevision {
 		revision, err = 0, errors.Join(err, wrong(portblocks.AssignedRevisionAnnotation, fmt.Errorf("%.100q is not a number from 0 to %d", number, uint64(maxRevision))))

@@ -27,14 +27,14 @@ type nodeHistory struct {
 // identity is what an assignment has in common with itself in another file. A pod's next sandbox may share the same ports: since tells them
 // apart.
 type identity struct {
-	uid      string
-	egressIP netip.Addr
-	ports    kernel.Ports
-	since    int64
+	pod          string // with its namespace; the UID of a static pod's object may be another one later
+	ip, egressIP netip.Addr
+	ports        kernel.Ports
+	since        int64
 }
 
 func identityOf(a portblocks.Assignment) identity {
-	return identity{a.Pod.UID, a.EgressIP, a.Ports, precise(a.Since).UnixMilli()}
+	return identity{a.Pod.Namespace + "/" + a.Pod.Name, a.Pod.IP, a.EgressIP, a.Ports, precise(a.Since).UnixMilli()}
 }
 
 // Join returns what files say together. Of two that are the same one, collected at different times, the longer one counts.
@@ -144,6 +144,8 @@ type UnknownError struct {
 	Asked netip.AddrPort
 	At    time.Time
 	Why   []string
+	// Contradict: each of two pods had it, by what they say.
+	Contradict bool
 }
 
 func (e *UnknownError) Error() string {
@@ -172,7 +174,7 @@ func (h *History) Who(asked netip.AddrPort, at time.Time) (Answer, error) {
 			doubts, ownDoubt = append(doubts, doubt(s)), ownDoubt || !s.Shared
 		}
 	}
-	unknown := func(why ...string) error { return &UnknownError{asked, at, why} }
+	unknown := func(why ...string) error { return &UnknownError{asked, at, why, len(own) > 1} }
 	switch {
 	case len(own) > 1:
 		return Answer{}, unknown(fmt.Sprintf("the journals contradict each other: %s had it, and so had %s", podOf(own[0]), podOf(own[1])))

@@ -105,7 +105,7 @@ func Open(path string, config Config) (*Journal, error) {
 	if err == nil {
 		j.takeOver()
 	}
-	j.note(0, err)
+	j.note(0, 0, err)
 	go j.run()
 	return j, nil
 }
@@ -123,7 +123,7 @@ func (j *Journal) takeOver() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.before = j.store.before; j.before.After(time.Now()) {
-		j.before = precise(time.Now()) // the clock was set back
+		j.before = time.Unix(0, 0) // the clock was set back: nobody knows how far the earlier process came
 	}
 	for k, w := range j.store.now {
 		_, known := j.known[k]
@@ -141,28 +141,36 @@ func (j *Journal) takeOver() {
 // not again. After an error it is not on the disk yet, but will be as soon as it can. What happened must be told within 5 seconds: then
 // the journal says that nothing is missing.
 func (j *Journal) Assigned(ctx context.Context, a portblocks.Assignment) error {
+	t, err := j.assign(a)
+	if err != nil {
+		return err
+	}
+	return j.onDisk(ctx, t)
+}
+
+func (j *Journal) assign(a portblocks.Assignment) (t ticket, err error) {
 	a.Since = precise(a.Since)
 	if err := validate(a); err != nil {
-		return err
+		return ticket{}, err
 	}
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
-		return errClosed
+		return ticket{}, errClosed
 	}
 	_, known := j.known[identityOf(a)]
 	if !known {
 		j.known[identityOf(a)] = a
 		j.queue(record{kind: assigned, assignment: a})
 	}
-	t := j.ticket()
+	t = j.ticket()
 	j.mu.Unlock()
 	if !known {
 		recordedLines.WithLabelValues("assigned").Inc()
 		j.config.Logger.Info("Source ports assigned", "pod", klog.KRef(a.Pod.Namespace, a.Pod.Name), "uid", a.Pod.UID, "podIP", a.Pod.IP,
 			"service", a.Service, "egressIP", a.EgressIP, "ports", a.Ports.String(), "shared", a.Shared, "node", a.Node, "since", timeText(a.Since))
 	}
-	return j.onDisk(ctx, t)
+	return t, nil
 }
 
 // Released writes down that a pod has ports no more, as Assigned does. What is not known to be assigned is not written.
@@ -217,17 +225,16 @@ func (j *Journal) Resume(ctx context.Context, now []portblocks.Assignment) error
 	j.resumed = true
 	j.mu.Unlock()
 	var errs []error
+	var last ticket
 	for _, a := range gone {
-		_, err := j.release(a, time.Now(), seen)
-		errs = append(errs, err)
+		t, err := j.release(a, time.Now(), seen)
+		last, errs = t, append(errs, err)
 	}
 	for _, a := range now {
-		errs = append(errs, j.Assigned(ctx, a))
+		t, err := j.assign(a)
+		last, errs = t, append(errs, err)
 	}
-	j.mu.Lock()
-	t := j.ticket()
-	j.mu.Unlock()
-	return errors.Join(append(errs, j.onDisk(ctx, t))...)
+	return errors.Join(append(errs, j.onDisk(ctx, last))...)
 }
 
 // queue lets a record wait. j.mu is held.

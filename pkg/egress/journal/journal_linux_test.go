@@ -78,6 +78,7 @@ func TestJournal_WritesOnce(t *testing.T) {
 		must(t, j.Assigned(ctx, a))
 	}
 	must(t, j.Released(ctx, assignment("web-9", 2048, time.Now()), time.Now()))
+	a.Pod.UID = "another" // of a static pod's next mirror
 	for range 3 {
 		must(t, j.Released(ctx, a, time.Now()))
 	}
@@ -183,6 +184,27 @@ func TestJournal_GoesOn(t *testing.T) {
 		if want == "" && !errors.As(err, &unknown) || want != "" && (err != nil || answer.Spans[0].Pod.Name != want) {
 			t.Errorf("%d while there was no process: %+v, %v", port, answer, err)
 		}
+	}
+}
+
+// TestJournal_ClockWasAhead: what an earlier process wrote while its clock was ahead does not say that anybody had anything until now.
+func TestJournal_ClockWasAhead(t *testing.T) {
+	folder, ctx := t.TempDir(), context.Background()
+	j := open(t, folder, nil)
+	had := assignment("had", 1024, time.Now())
+	must(t, errors.Join(j.Resume(ctx, nil), j.Assigned(ctx, had), j.Close()))
+	file, err := os.OpenFile(filepath.Join(folder, fileName(1)), os.O_APPEND|os.O_WRONLY, 0)
+	must(t, err)
+	_, err = fmt.Fprintf(file, "%s alive\n", timeText(time.Now().Add(time.Hour)))
+	must(t, errors.Join(err, file.Close()))
+	time.Sleep(20 * time.Millisecond)
+	between := time.Now()
+	time.Sleep(20 * time.Millisecond)
+	j = open(t, folder, nil)
+	must(t, errors.Join(j.Resume(ctx, nil), j.Close()))
+	var unknown *UnknownError
+	if answer, err := history(t, folder).Who(netip.AddrPortFrom(had.EgressIP, 1024), between); !errors.As(err, &unknown) {
+		t.Errorf("%+v, %v", answer, err)
 	}
 }
 

@@ -46,7 +46,7 @@ func (j *Journal) sayAlive(at time.Time) {
 func (j *Journal) attempt() (again <-chan time.Time) {
 	now := time.Now()
 	if err := j.store.open(now); err != nil {
-		j.note(0, err)
+		j.note(0, 0, err)
 		return time.After(retry)
 	}
 	j.takeOver()
@@ -61,7 +61,7 @@ func (j *Journal) attempt() (again <-chan time.Time) {
 	if lost {
 		// What waits is in what is assigned, or has ended.
 		if err := j.store.begin(now, current, since); err != nil {
-			j.note(0, err)
+			j.note(0, 0, err)
 			return time.After(retry)
 		}
 	}
@@ -69,20 +69,21 @@ func (j *Journal) attempt() (again <-chan time.Time) {
 	j.mu.Lock()
 	if j.done == count {
 		j.lost = false
-	} else { // the queue was given up meanwhile
-		written = 0
 	}
 	j.mu.Unlock()
-	j.note(written, err)
+	j.note(count, written, err)
 	if err != nil {
 		return time.After(retry)
 	}
 	return nil
 }
 
-// note notes what came of an attempt: so many of the first lines do not wait any more.
-func (j *Journal) note(written int, err error) {
+// note notes what came of an attempt: so many lines after this one do not wait any more, unless the queue was given up meanwhile.
+func (j *Journal) note(after uint64, written int, err error) {
 	j.mu.Lock()
+	if j.done != after {
+		written = 0
+	}
 	j.waiting = j.waiting[written:]
 	j.done += uint64(written)
 	if j.store.file != nil {

@@ -760,9 +760,10 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 		for _, since := range l.idle {
 			earlier(since.Add(keepIdle))
 		}
-		b.pending = b.pending || l.writing || l.read && len(claim)+len(release) > 0
+		due := len(claim)+len(release) > 0 || !l.deleted.IsZero() && b.claims(l)
+		b.pending = b.pending || l.writing || l.read && due
 		switch {
-		case len(claim)+len(release) == 0 || l.writing || !l.read:
+		case !due || l.writing || !l.read:
 		case now.Before(l.retryAt):
 			earlier(l.retryAt)
 		default:
@@ -770,6 +771,16 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 		}
 	}
 	return writes, wake
+}
+
+// claims tells whether this node has claimed a block.
+func (b *Book) claims(l *ledger) bool {
+	for _, claim := range l.claims {
+		if claim.Node == b.node {
+			return true
+		}
+	}
+	return false
 }
 
 // spares returns the blocks that this node keeps, or claims, for pods to come, by egress IP.
@@ -815,7 +826,8 @@ func (b *Book) sparesFor(g *group, now time.Time) (spares []kernel.Ports) {
 	}
 	wanted := g.wanted(now)
 	keeps := min(begun, wanted, b.mayHave(g, 8, now))
-	missing := whole <= wanted/2 && keeps < wanted
+	soon := len(g.starts) == 0 && b.quietFor(g, now) >= wanted // no pod is in a hurry: a process that begins needs no more than the one before
+	missing := whole <= wanted/2 && keeps < wanted && !soon
 	if g.rests = missing && whole > wanted/4 && now.Before(g.restsUntil()); g.rests || !missing {
 		return spares[:keeps]
 	}
@@ -842,15 +854,23 @@ func (b *Book) leftFor(g *group, now time.Time) []kernel.Ports {
 	if b.isScarce(g, 4, now) {
 		return nil
 	}
-	for ports := range blocksOf(g.size) {
-		if !slices.ContainsFunc(g.ips, func(ip netip.Addr) bool { return !b.ledger(ip).quiet[ports].After(now) }) {
-			return nil // it is one soon
-		}
+	if b.quietFor(g, now) > 0 {
+		return nil // it is one soon
 	}
 	if ports, found := b.best(g.ips, g.size, left, now); found {
 		return []kernel.Ports{ports}
 	}
 	return nil
+}
+
+// quietFor counts the blocks of this node, of all egress IPs of a group, that are quiet.
+func (b *Book) quietFor(g *group, now time.Time) (count int) {
+	for ports := range blocksOf(g.size) {
+		if !slices.ContainsFunc(g.ips, func(ip netip.Addr) bool { return !b.ledger(ip).quiet[ports].After(now) }) {
+			count++
+		}
+	}
+	return count
 }
 
 // isScarce tells whether fewer than one in so many blocks are free: then they are for pods that are there. A node with a spare would

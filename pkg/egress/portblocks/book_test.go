@@ -313,6 +313,44 @@ func TestBook_DeletedLease(t *testing.T) {
 	}
 }
 
+// TestBook_WritesADeletedLeaseAgain: at once, so a process that begins finds what other nodes' pods have.
+func TestBook_WritesADeletedLeaseAgain(t *testing.T) {
+	b := newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	before := b.leases[egressIP].claims
+	b.Deleted(egressIP, b.now)
+	b.leases = map[netip.Addr]version{}
+	if b.settled(); !maps.Equal(b.leases[egressIP].claims, before) {
+		t.Errorf("claims %v, want %v", b.leases[egressIP].claims, before)
+	}
+	if writes := b.writes; writes != 2 {
+		t.Errorf("%d writes", writes)
+	}
+}
+
+// TestBook_RestartsClaimNothing: the spare block of a process that has ended is quiet for a while, and is the next one's then.
+func TestBook_RestartsClaimNothing(t *testing.T) {
+	b := newBookTest(t)
+	b.Add("pod", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	has, now, before := b.of("pod", 1), b.now, b.leases[egressIP]
+	for range 100 {
+		b = newBookTest(t)
+		now = now.Add(10 * time.Second)
+		b.now, b.leases[egressIP] = now, before
+		b.Restore("pod", []netip.Addr{egressIP}, 512, has, b.now)
+		b.Seen(egressIP, before.number, before.claims, false, b.now)
+		b.settled()
+	}
+	if b.writes > 0 {
+		t.Errorf("claims %v, before %v", b.leases[egressIP].claims, before.claims)
+	}
+	b.Add("next", []netip.Addr{egressIP}, 512, b.now)
+	b.settled()
+	b.of("next", 1)
+}
+
 // TestBook_ForgetsWhatAnybodyWrites: neither nodes that claims named once nor egress IPs whose Lease was deleted stay for ever.
 func TestBook_ForgetsWhatAnybodyWrites(t *testing.T) {
 	b := newBookTest(t)

@@ -49,8 +49,8 @@
 // after the same time, if no other block is free. Such a block is quiet once more, so that a node that comes back with its pods learns
 // that they have lost their blocks before others use them.
 //
-// If somebody deletes the Lease, the next node that writes it restores all that it knew. Only nodes that started in between can then
-// claim what others have. If the Lease cannot be read, nobody claims anything, and pods keep what they have. No node deletes a Lease.
+// If somebody deletes the Lease, a node that has blocks writes it again at once, with all that it knew. Only nodes that started in between can
+// then claim what others have. If the Lease cannot be read, nobody claims anything, and pods keep what they have. No node deletes a Lease.
 //
 // # What the package never does
 //

@@ -278,7 +278,7 @@ func (k *Keeper) write(ctx context.Context, w Write) {
 	}
 	outcome, version := outcomeOf(err), uint64(0)
 	if err == nil {
-		version, _, err = readClaims(lease)
+		version, _, _ = readClaims(lease) // what is wrong with it is told when it comes as news
 	}
 	if err != nil {
 		err = fmt.Errorf("claim blocks of source ports in the Lease %s/%s: %w", k.config.Namespace, LeaseName(w.EgressIP), k.config.Explain(err))

@@ -510,6 +510,37 @@ func TestAllocator_Lost(t *testing.T) {
 	})
 }
 
+// late are the attachments of a test as they were.
+type late struct {
+	followed
+	before []attachments.Attachment
+}
+
+func (l late) All() []attachments.Attachment { return l.before }
+
+// TestAllocator_EndsMeanwhile: a pod that ends while others are looked at has lost nothing to another node.
+func TestAllocator_EndsMeanwhile(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.claims()
+		p.start("web-0", "10.128.0.5")
+		p.wrote("started", "+ web-0 203.0.113.10 shop/web false")
+		before := p.store.All()
+		if _, _, err := p.store.Release("web-0", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		p.follow() // no plan knows it yet
+		p.config.Attachments = func() Attachments { return late{followed{p}, before} }
+		p.reconcile(ctx)
+		if p.wrote("meanwhile"); len(p.told) > 0 {
+			t.Errorf("told %v", p.told)
+		}
+		p.config.Attachments = func() Attachments { return followed{p} }
+		p.reconcile(ctx)
+		p.wrote("then", "- web-0 203.0.113.10 00:00:00")
+	})
+}
+
 // TestAllocator_Others: what another node says counts where this one has the egress IP, and if that node has claimed it. It counts on nodes
 // that give no blocks, too.
 func TestAllocator_Others(t *testing.T) {

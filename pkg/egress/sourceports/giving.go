@@ -165,6 +165,9 @@ func (al *Allocator) reconcile(ctx context.Context) {
 			"container", portblocks.First(lost.ID), "egressIP", lost.EgressIP, "ports", lost.Ports, "lease", portblocks.LeaseName(lost.EgressIP))
 	}
 	for _, a := range al.config.Attachments().All() {
+		if ctx.Err() != nil {
+			return // the next process does the rest
+		}
 		var err error
 		switch {
 		case al.isRecording(a.ContainerID): // its end comes after it has begun
@@ -210,7 +213,10 @@ func (al *Allocator) reconcilePod(ctx context.Context, a attachments.Attachment)
 		return nil // for a moment, or because it ends: it keeps what it has
 	}
 	al.keeper.Change(a.ContainerID, sortedIPs(bindings, boundIP))
-	given, _ := al.keeper.Of(a.ContainerID)
+	given, runs := al.keeper.Of(a.ContainerID)
+	if !runs {
+		return nil // it has ended since the list was made
+	}
 	firsts, seconds := apart(a.Ports)
 	ports := portsFor(firsts, bindings, given, time.Now())
 	ports = append(ports, al.secondsFor(a, seconds, ports, bindings)...)
