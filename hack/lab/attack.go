@@ -122,14 +122,40 @@ func socketAddress(addr netip.AddrPort, link int) unix.Sockaddr {
 	return to
 }
 
-// Wrapped is what a datagram to the tunnel has inside (RFC 7348): another one, in a frame from one hardware address to another.
-func Wrapped(network uint32, receiver, sender net.HardwareAddr, from, to netip.AddrPort, data string) []byte {
-	const lengthUDP, hops = 8, 64
-	length := lengthUDP + len(data)
+// SendBehindAH sends an IPv6 datagram that has an Authentication Header (RFC 4302) in front, as an address of the host. That takes the right
+// to open raw sockets.
+func (h *Host) SendBehindAH(from, to netip.AddrPort, data string) (err error) {
+	device, err := net.InterfaceByName(h.dev)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_AH)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	if err := unix.Bind(fd, socketAddress(netip.AddrPortFrom(from.Addr(), 0), device.Index)); err != nil {
+		return err
+	}
+	const words = 4 // of 4 bytes: what comes next, the words but for two, security parameters, number, and nothing that proves anything
+	header := [4 * words]byte{unix.IPPROTO_UDP, words - 2, 7: 1, 11: 1}
+	return unix.Sendto(fd, append(header[:], datagramOf(from, to, data)...), 0, socketAddress(netip.AddrPortFrom(to.Addr(), 0), device.Index))
+}
+
+// datagramOf is a UDP header and what follows it.
+func datagramOf(from, to netip.AddrPort, data string) []byte {
+	length := 8 + len(data)
 	datagram := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, from.Port()), to.Port())
 	datagram = append(append(datagram, byte(length>>8), byte(length), 0, 0), data...)
 	binary.BigEndian.PutUint16(datagram[6:], checksum(pseudoHeader(from.Addr(), to.Addr(), unix.IPPROTO_UDP, length), datagram))
+	return datagram
+}
 
+// Wrapped is what a datagram to the tunnel has inside (RFC 7348): another one, in a frame from one hardware address to another.
+func Wrapped(network uint32, receiver, sender net.HardwareAddr, from, to netip.AddrPort, data string) []byte {
+	const hops = 64
+	datagram := datagramOf(from, to, data)
+	length := len(datagram)
 	etherType, header := uint16(unix.ETH_P_IPV6), []byte{0x60, 0, 0, 0, byte(length >> 8), byte(length), unix.IPPROTO_UDP, hops}
 	if from.Addr().Is4() {
 		const lengthIP = 20

@@ -115,6 +115,7 @@ func (s *Steerer) steeringAt(family v1.IPFamily, m moment) (result kernel.Steeri
 	nodes := s.nodes(family, m)
 	result.Nodes = slices.DeleteFunc(slices.Clone(nodes.Addresses), func(ip netip.Addr) bool { return ip == result.Self || ip == nodes.Primary[self] }) // nobody else speaks from these
 	claimed, own := m.EgressIPs[family], s.node.Own()
+	result.Claimed = claimed
 	result.Ways = s.ways(claimed, m)
 	result.Held = map[netip.Addr]bool{}
 	for _, ip := range claimed {

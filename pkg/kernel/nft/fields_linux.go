@@ -153,6 +153,7 @@ func (w *words) rawField(word string) field {
 var (
 	protocols = map[string]uint16{
 		"icmp": unix.IPPROTO_ICMP, "icmpv6": unix.IPPROTO_ICMPV6, "tcp": unix.IPPROTO_TCP, "udp": unix.IPPROTO_UDP, "sctp": unix.IPPROTO_SCTP,
+		"ah": unix.IPPROTO_AH,
 	}
 	etherTypes = map[string]uint16{"ip": unix.ETH_P_IP, "ip6": unix.ETH_P_IPV6, "8021q": unix.ETH_P_8021Q, "8021ad": unix.ETH_P_8021AD}
 	routeTypes = map[string]uint32{"local": unix.RTN_LOCAL, "unicast": unix.RTN_UNICAST, "multicast": unix.RTN_MULTICAST} // rtnetlink(7)

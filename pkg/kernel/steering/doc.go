@@ -37,6 +37,7 @@
 //	    set away       { type ipv4_addr; }                                  of these, those of other nodes, unless pods roam
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  all egress IPs
+//	    set claimed    { type ipv4_addr; }                                  those that Services claim, on any node
 //	    set held       { type ipv4_addr; }                                  those that this node holds
 //	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
 //	    set bound      { type ipv4_addr . inet_proto; }                     pod . protocol
@@ -96,7 +97,7 @@
 //	        ct state invalid                                                accept, this and what follows in IPv6 alone
 //	        ip6 daddr @exclusions                                           accept
 //	        ip6 saddr . meta l4proto @bound                                 counter forged drop
-//	        ip6 saddr @egress-ips fib saddr type != local                   counter forged drop
+//	        ip6 saddr @claimed fib saddr type != local                      counter forged drop
 //	    }                                                                   all again for the port of announcements, and for
 //	                                                                        the pool's, udp and tcp, but what asks for skuid;
 //	                                                                        for the pool's without notrack, and with
@@ -121,7 +122,11 @@
 //	    }
 //	    chain begins {
 //	        ct state new ip saddr . meta l4proto @bound                     jump astray, where no way leads away
+//	        ip saddr @claimed fib saddr . iif oif missing
+//	            ip daddr != @exclusions fib daddr type != local             counter forged drop
 //	        tcp flags syn / syn,rst,ack                                     return
+//	        meta l4proto ah ip6 saddr . ct protocol @bound
+//	            ip6 daddr != @exclusions                                    counter unsnatted drop, in IPv6 alone
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
 //	        ct state new ct status ! dnat meta l4proto != tcp
@@ -193,6 +198,7 @@
 //	        ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   counter unsnatted drop
 //	        ip saddr @bound-pods ip saddr . ip daddr != @own-pods ip daddr != @exclusions   jump unsnatted
+//	        meta l4proto ah, the same with ct protocol                      counter unsnatted drop, in IPv6 alone
 //	        meta l4proto icmp ct state related, the same with ct protocol   counter unsnatted drop
 //	    }
 //	    chain unsnatted {                                                   of pods that are bound for all protocols
@@ -217,7 +223,7 @@
 //	    chain remember {
 //	        meta l4proto udp, or sctp
 //	            update @flows { ip daddr . meta l4proto . ip saddr . th dport . th sport }   return
-//	        meta l4proto != icmp    update @hosts { ip daddr . meta l4proto . ip saddr }
+//	        meta l4proto != udp, sctp, icmp   update @hosts { ip daddr . meta l4proto . ip saddr }
 //	    }
 //	}
 //

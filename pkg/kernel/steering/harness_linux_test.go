@@ -194,10 +194,12 @@ func (c *cluster) toNode(index int) kernel.Way {
 func (n *node) steering(ways map[netip.Addr]kernel.Way) kernel.Steering {
 	s := kernel.Steering{Ways: map[netip.Addr]kernel.Way{}, Senders: map[netip.Addr]kernel.HardwareAddr{}, Homes: map[netip.Addr]netip.Addr{}, Roaming: n.c.roaming}
 	for egressIP, way := range ways {
+		s.Claimed = append(s.Claimed, egressIP)
 		if way.Node != n.ip {
 			s.Ways[egressIP] = way
 		}
 	}
+	slices.SortFunc(s.Claimed, netip.Addr.Compare)
 	for _, other := range n.c.nodes {
 		if other != n {
 			s.Nodes = append(s.Nodes, other.ip)

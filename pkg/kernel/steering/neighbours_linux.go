@@ -26,10 +26,21 @@ func Adjacent(self, node netip.Addr) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s has no route: %w", node, err)
-	case routes[0].Gw != nil:
-		return fmt.Errorf("%s is behind the router %s, and not on the network of %s", node, routes[0].Gw, uplink.name)
+	case routerOf(routes[0]) != nil:
+		return fmt.Errorf("%s is behind the router %s, and not on the network of %s", node, routerOf(routes[0]), uplink.name)
 	case routes[0].LinkIndex != uplink.index:
 		return fmt.Errorf("%s is not on the network of %s, which has this node's address", node, uplink.name)
+	}
+	return nil
+}
+
+// routerOf returns the next hop of a route, which may be of the other IP family; nil if there is none.
+func routerOf(r netlink.Route) fmt.Stringer {
+	switch {
+	case r.Gw != nil:
+		return r.Gw
+	case r.Via != nil:
+		return r.Via
 	}
 	return nil
 }
@@ -121,7 +132,7 @@ func isKnown(n netlink.Neigh) bool {
 // isOnRoute tells whether packets for a neighbour itself leave by the interface by which it is known.
 func isOnRoute(n netlink.Neigh) bool {
 	routes, err := netlink.RouteGet(n.IP)
-	return err == nil && routes[0].LinkIndex == n.LinkIndex && routes[0].Gw == nil
+	return err == nil && routes[0].LinkIndex == n.LinkIndex && routerOf(routes[0]) == nil
 }
 
 func listNeighbours() ([]netlink.Neigh, error) {

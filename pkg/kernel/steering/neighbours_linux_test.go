@@ -37,6 +37,15 @@ func TestAdjacent_Places(t *testing.T) {
 				return nil
 			})
 		}
+		if c.family == kernel.IPv4 {
+			c.run(here.host, "ip route add %s via inet6 %s dev eth0", there.ip, there.host.V6)
+			here.inside(func() error {
+				if err := Adjacent(here.ip, there.ip); err == nil || !strings.Contains(err.Error(), there.host.V6.String()) {
+					t.Errorf("behind a router of the other IP family: %v", err)
+				}
+				return nil
+			})
+		}
 	})
 }
 

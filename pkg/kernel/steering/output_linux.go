@@ -32,7 +32,7 @@ func (l layout) pretended(pods bool) []nft.Rule {
 	rules := []nft.Rule{
 		l.rule("of no flow", "ct state invalid accept"),
 		l.rule("to a destination that is never SNATed", toExcluded),
-		l.rule("a process from an egress IP of another node", "IP saddr @"+egressIPsSet+" fib saddr type != local"+drop(forgedCounter)),
+		l.rule("a process from an egress IP of another node", "IP saddr @"+claimedSet+" fib saddr type != local"+drop(forgedCounter)),
 	}
 	for _, k := range selectors(pods) {
 		rules = append(rules, l.rule("a process as a bound pod", k.fromBound()+drop(forgedCounter)))

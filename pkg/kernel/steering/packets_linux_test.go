@@ -1508,6 +1508,68 @@ func TestPackets_Roaming(t *testing.T) {
 	})
 }
 
+// TestPackets_RoamsToAThirdNode: a pod leaves by a node that neither is its own nor has its egress IP, which is on another one, or on the pod's own.
+func TestPackets_RoamsToAThirdNode(t *testing.T) {
+	for _, family := range families {
+		for holder, at := range []string{"another node has the egress IP", "the pod's own node has the egress IP"} {
+			t.Run(fmt.Sprintf("%s, %s", family, at), func(t *testing.T) {
+				c := newCluster(t, family, lab.Config{Nodes: 3, Pods: 3, IPv6: true})
+				ends, pod, home, third := c.overlay(), c.lab.Pod(2), c.nodes[1], c.nodes[2]
+				c.holdsOn(holder, c.egressIP)
+				c.homes, c.roaming = []*lab.Host{pod}, true
+				c.steer([]kernel.Binding{c.bind(2, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(holder)})
+				left := c.count(c.lab.Outside(), "prerouting", -400, "ip saddr "+c.egressIP.String()+" udp dport 8079")
+				sent := lab.Wrapped(1, ends[2], ends[1], netip.AddrPortFrom(c.addr(pod), 9000), netip.AddrPortFrom(c.outside(), 8079), "it is me")
+				home.inside(func() error {
+					return home.host.SendUDP(netip.Addr{}, netip.AddrPortFrom(third.ip, overlayPort), sent)
+				})
+				left.await()
+				c.nodes[holder].dropped(nil)
+			})
+		}
+	}
+}
+
+// TestPackets_HiddenProtocol: a bound pod that puts an Authentication Header in front of its datagrams begins no flow with it, and sends nothing
+// in one that it has begun, here or by another node.
+func TestPackets_HiddenProtocol(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, kernel.IPv6, lab.Config{Nodes: 2, Pods: 3, IPv6: true, Masquerade: true})
+			c.holdsOn(0, c.egressIP)
+			c.steer([]kernel.Binding{c.bind(1, protocol, c.egressIP), c.bind(2, protocol, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)})
+			to := netip.AddrPortFrom(c.outside(), 8079)
+			all := c.count(c.lab.Outside(), "prerouting", -400, "udp dport 8079")
+			wrong := c.count(c.lab.Outside(), "prerouting", -400, "ip6 daddr "+to.Addr().String()+" ip6 saddr != "+c.egressIP.String()+" udp dport 8079")
+			hidden := c.count(c.lab.Outside(), "prerouting", -400, "meta l4proto 51 ip6 saddr != "+c.egressIP.String())
+			for pod := 1; pod <= 2; pod++ {
+				from := c.lab.Pod(pod)
+				source := netip.AddrPortFrom(c.addr(from), 9000)
+				do := func(send func() error) {
+					t.Helper()
+					if err := from.Do(send); err != nil {
+						t.Fatal(err)
+					}
+				}
+				hide := func() error { return from.SendBehindAH(source, to, "who?") }
+				say := func() error { return from.SendUDPFrom(source, to, []byte("I")) }
+				do(hide)
+				before := all.packets()
+				do(say)
+				for deadline := time.Now().Add(5 * time.Second); all.packets() == before && time.Now().Before(deadline); {
+					time.Sleep(5 * time.Millisecond)
+				}
+				do(hide)
+				do(say)
+			}
+			all.awaitMore(1)
+			if packets := wrong.packets() + hidden.packets(); packets > 0 {
+				t.Errorf("%d packets have left from elsewhere than the egress IP", packets)
+			}
+		})
+	}
+}
+
 // TestPackets_FromTheNodesNetwork: what a host on the nodes' network sends with the address of a bound pod, whose node is known,
 // does not leave from its egress IP. What the pod itself sends to an address of the node that has that arrives there as it is.
 func TestPackets_FromTheNodesNetwork(t *testing.T) {

@@ -53,10 +53,16 @@ func (l layout) answers(pods bool, mss uint16) (rules []nft.Rule) {
 	return rules
 }
 
-// begins drops what may not begin a flow. What comes late for a forgotten flow would make one in the other direction, whose
-// answers nobody steers.
+// begins drops what may not begin a flow. A pod may send from an egress IP itself, which no binding is about: the way back leads elsewhere.
+// What comes late for a forgotten flow would make one in the other direction, whose answers nobody steers.
 func (l layout) begins(pods, steers bool) []nft.Rule {
-	rules := []nft.Rule{l.rule("begins a connection", isSYN+" return")}
+	rules := []nft.Rule{
+		l.rule("from an egress IP, and from where that is not", "IP saddr @"+claimedSet+" fib saddr . iif oif missing "+toOutside+" "+notToHere+drop(forgedCounter)),
+		l.rule("begins a connection", isSYN+" return"),
+	}
+	if l.config.Family == kernel.IPv6 {
+		rules = append(rules, l.rule("behind a header that hides the protocol", hidden+" "+toOutside+drop(unsnattedCounter)))
+	}
 	for _, k := range selectors(pods) {
 		rules = append(rules,
 			l.rule("an answer to a forgotten flow", "ct state new ct status & dnat == 0 "+notSYN+" "+k.toBound()+" "+fromOutside+drop(flippedCounter)),
@@ -202,7 +208,7 @@ func (l layout) remember() (rules []nft.Rule) {
 	for _, protocol := range withPorts {
 		rules = append(rules, l.rule("a steered flow", "meta l4proto "+protocol+" update @"+flowsSet+" { "+steerHosts+steerPorts+" } return"))
 	}
-	return append(rules, l.rule("a steered flow without ports", "meta l4proto != ICMP update @"+hostsSet+" { "+steerHosts+" }"))
+	return append(rules, l.rule("a steered flow without ports", "meta l4proto != udp meta l4proto != sctp meta l4proto != ICMP update @"+hostsSet+" { "+steerHosts+" }"))
 }
 
 // withPorts are the protocols, beside TCP, whose flows are told apart by their ports.

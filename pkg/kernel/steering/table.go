@@ -28,7 +28,8 @@ const (
 	awaySet       = "away"        // pod whose node is known, and another one
 	sendersSet    = "senders"     // the hardware addresses of the other nodes, without a tunnel
 	egressIPsSet  = "egress-ips"  // of all bindings
-	heldSet       = "held"        // the egress IPs that this node holds
+	claimedSet    = "claimed"     // the egress IPs that Services claim
+	heldSet       = "held"        // those that this node holds
 	ownSet        = "own"         // pod . protocol . its egress IP
 	ownPodsSet    = "own-pods"    // pod . its egress IP
 	boundSet      = "bound"       // pod . protocol
@@ -63,6 +64,7 @@ var sets = []nft.Set{
 	{Name: homedSet},
 	{Name: awaySet},
 	{Name: egressIPsSet},
+	{Name: claimedSet},
 	{Name: heldSet},
 	{Name: ownSet, Protocol: true, Other: true},
 	{Name: ownPodsSet, Other: true},
@@ -170,11 +172,15 @@ func (c *content) apply(edit nft.Edit, change kernel.Change, leaving []kernel.Bi
 	}
 	if change.SteeringChanged {
 		c.ways, c.held, c.nodes, c.senders = change.Steering.Ways, change.Steering.Held, change.Steering.Nodes, change.Steering.Senders
-		held := nft.Elements{}
+		held, claimed := nft.Elements{}, nft.Elements{}
 		for egressIP := range c.held {
 			held[nft.Key{Pod: egressIP}] = netip.Addr{}
 		}
+		for _, egressIP := range change.Steering.Claimed {
+			claimed[nft.Key{Pod: egressIP}] = netip.Addr{}
+		}
 		edit.Replace(heldSet, held)
+		edit.Replace(claimedSet, claimed)
 		c.replaceNodes(edit, change.Steering)
 		c.replaceHomes(edit, change.Steering)
 		c.replaceBlocks(edit, change.Steering)
@@ -259,7 +265,10 @@ func (c *content) replaceHomes(edit nft.Edit, steering kernel.Steering) {
 // place tells which elements there are of a pod that runs on a node. One of a node whose hardware address is not known is left out of homes.
 // No other node sends packets of this node's own pods.
 func (c *content) place(h homes, pod, node netip.Addr, tell func(set string, key nft.Key)) {
-	if node != h.self && !h.roaming {
+	if h.roaming {
+		return // any node may send them
+	}
+	if node != h.self {
 		tell(awaySet, nft.Key{Pod: pod})
 	}
 	at, known := h.senders[node]

@@ -17,6 +17,8 @@ const (
 	toExcluded  = "IP daddr @" + exclusionsSet + " accept"
 	notToHere   = "fib daddr type != local"
 	fromNode    = "IP saddr @" + nodesSet
+	// nft takes an Authentication Header for the last one, and conntrack goes on to the ports behind it.
+	hidden = "meta l4proto ah IP saddr . ct protocol @" + boundSet
 	// Their socket is open as a file, which has an owner. No user has the number -1. Others' and the kernel's own packets have no such socket.
 	byAProcess = "meta skuid != 4294967295"
 
