@@ -85,8 +85,8 @@ type Book struct {
 	reachable, listed bool
 	// changed: running pods may have others, or other nodes may, since TakeChanged was called.
 	changed bool
-	// pending: at the last Next something was to be written, or was being written.
-	pending bool
+	// pending are the egress IPs of which something was to be written at the last Next, or was being written.
+	pending map[netip.Addr]bool
 	// lost are blocks that running pods have lost, since Lost was called.
 	lost []Lost
 }
@@ -729,7 +729,7 @@ func (b *Book) TakeChanged() (changed bool) {
 // is to be told by Wrote.
 func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 	b.settle(now)
-	b.pending = false
+	b.pending = map[netip.Addr]bool{}
 	earlier := func(at time.Time) {
 		if at.After(now) && (wake.IsZero() || at.Before(wake)) {
 			wake = at
@@ -761,7 +761,9 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 			earlier(since.Add(keepIdle))
 		}
 		due := len(claim)+len(release) > 0 || !l.deleted.IsZero() && b.claims(l)
-		b.pending = b.pending || l.writing || l.read && due
+		if l.writing || l.read && due {
+			b.pending[ip] = true
+		}
 		switch {
 		case !due || l.writing || !l.read:
 		case now.Before(l.retryAt):

@@ -54,9 +54,9 @@ type Keeper struct {
 	followed uint64
 	// decided is closed, and another one, when the book may have decided something.
 	decided chan struct{}
-	// wrong is what is wrong with Leases, by their names, unwritten why the last write failed. told is what Failing was told.
+	// wrong is what is wrong with Leases, by their names, unwritten why the last writes failed, by egress IP. told is what Failing was told.
 	wrong     map[string]error
-	unwritten failure.Streak
+	unwritten map[netip.Addr]error
 	told      failure.Streak
 }
 
@@ -64,7 +64,7 @@ type Keeper struct {
 func NewKeeper(config Config) *Keeper {
 	return &Keeper{
 		config: config, clock: time.Now, wake: wake.New(), decided: make(chan struct{}),
-		book: NewBook(config.NodeName), wrong: map[string]error{},
+		book: NewBook(config.NodeName), wrong: map[string]error{}, unwritten: map[netip.Addr]error{},
 	}
 }
 
@@ -229,9 +229,8 @@ func (k *Keeper) Run(ctx context.Context, client kubernetes.Interface) {
 		now := k.clock()
 		writes, wake := k.book.Next(now)
 		changed := k.book.TakeChanged()
-		if !k.book.pending {
-			k.unwritten.Turns(nil) // what failed was done after all, or is not needed any more
-		}
+		// What failed was done after all, or is not needed any more.
+		maps.DeleteFunc(k.unwritten, func(ip netip.Addr, _ error) bool { return !k.book.pending[ip] })
 		close(k.decided)
 		k.decided = make(chan struct{})
 		k.mu.Unlock()
@@ -256,7 +255,10 @@ func (k *Keeper) tell() {
 	for _, name := range slices.Sorted(maps.Keys(k.wrong)) {
 		errs = append(errs, k.wrong[name])
 	}
-	err := errors.Join(append(errs, k.unwritten.Err())...)
+	for _, ip := range slices.SortedFunc(maps.Keys(k.unwritten), netip.Addr.Compare) {
+		errs = append(errs, k.unwritten[ip])
+	}
+	err := errors.Join(errs...)
 	changed := k.told.Changes(err)
 	k.mu.Unlock()
 	if changed {
@@ -285,13 +287,17 @@ func (k *Keeper) write(ctx context.Context, w Write) {
 	}
 	var news bool
 	k.do(func(b *Book, now time.Time) {
-		news = k.unwritten.Turns(err)
+		if news = err != nil && k.unwritten[w.EgressIP] == nil; err != nil {
+			k.unwritten[w.EgressIP] = err
+		} else {
+			delete(k.unwritten, w.EgressIP)
+		}
 		if apierrors.IsNotFound(err) && w.Version > 0 {
 			b.Deleted(w.EgressIP, now)
 		}
 		b.Wrote(w, outcome, version, now)
 	})
-	if news && err != nil && ctx.Err() == nil {
+	if news && ctx.Err() == nil {
 		logger.Error(err, "Cannot claim blocks of source ports of an egress IP, or give them back, so pods that start may share ports; will retry, further failures are not logged")
 	}
 	logger.V(2).Info("Wrote which blocks of source ports nodes have", "blocks", len(w.Claims), "err", err)

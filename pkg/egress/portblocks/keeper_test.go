@@ -38,6 +38,9 @@ type apiServer struct {
 	mu       sync.Mutex
 	versions int
 	refuses  error
+	// refused are the names of Leases that nobody may create, told what keepers have said that fails.
+	refused map[string]bool
+	told    []error
 	// loses is how many patches are applied without an answer.
 	loses int
 }
@@ -56,6 +59,9 @@ func newAPIServer(t *testing.T) *apiServer {
 		switch action := action.(type) {
 		case clienttesting.CreateAction:
 			lease := action.GetObject().(*coordinationv1.Lease).DeepCopy()
+			if s.refused[lease.Name] {
+				return true, nil, apierrors.NewForbidden(coordinationv1.Resource("leases"), lease.Name, nil)
+			}
 			lease.ResourceVersion = version
 			err := s.Tracker().Create(leases, lease, "origin-node")
 			return true, lease, err
@@ -86,21 +92,20 @@ func newAPIServer(t *testing.T) *apiServer {
 
 // keeper returns the running Keeper of a node, which knows all Leases, and what it says that fails.
 func (s *apiServer) keeper(ctx context.Context, node string) (*Keeper, func() error) {
-	var mu sync.Mutex
 	var failing error
 	k := NewKeeper(Config{
 		Namespace: "origin-node", NodeName: node, Explain: func(err error) error { return err }, Changed: func() {},
 		Failing: func(err error) {
-			mu.Lock()
-			defer mu.Unlock()
-			failing = err
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			failing, s.told = err, append(s.told, err)
 		},
 	})
 	k.Listed()
 	go k.Run(ctx, s.Clientset)
 	return k, func() error {
-		mu.Lock()
-		defer mu.Unlock()
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		return failing
 	}
 }
@@ -203,6 +208,45 @@ func TestKeeper_LostAnswer(t *testing.T) {
 			t.Errorf("the claim is there, and this is told: %v", err)
 		}
 	})
+}
+
+// TestKeeper_RefusedLeases: what is told of Leases that nobody may create stays the same, whatever becomes of other ones, until nothing is to be
+// written there.
+func TestKeeper_RefusedLeases(t *testing.T) {
+	for name, both := range map[string]bool{"both": true, "one, and the other is written": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newAPIServer(t)
+				s.refused = map[string]bool{LeaseName(egressIP): true, LeaseName(egressIP6): both}
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				k, failing := s.keeper(ctx, "node-a")
+				for i := range 30 {
+					for _, ip := range []netip.Addr{egressIP, egressIP6} {
+						if _, err := k.Assign(ctx, fmt.Sprintf("pod-%d-%s", i, ip), []netip.Addr{ip}, 512); err != nil {
+							t.Error(err)
+						}
+					}
+					time.Sleep(20 * time.Second)
+				}
+				s.mu.Lock()
+				for i, err := range s.told {
+					if err == nil || i > 0 && !both || i > 1 {
+						t.Errorf("told as number %d: %v", i, err)
+					}
+				}
+				s.mu.Unlock()
+				for i := range 30 {
+					k.Release(fmt.Sprintf("pod-%d-%s", i, egressIP))
+					k.Release(fmt.Sprintf("pod-%d-%s", i, egressIP6))
+				}
+				time.Sleep(2 * keepSpare)
+				if err := failing(); err != nil {
+					t.Errorf("nothing is to be written, and this is told: %v", err)
+				}
+			})
+		})
+	}
 }
 
 // TestKeeper_WrongLease: nothing is claimed where it cannot be read what is.
