@@ -64,9 +64,9 @@ func (x *exchange) judge(now time.Time) error {
 	}
 	if len(refused) > 0 && len(refused) >= accepted {
 		example := slices.Min(refused)
-		x.refused = fmt.Errorf("for a minute, %d other nodes (for example %s at %s) have sent nothing that is signed with a key of this node, and %d have: "+
+		x.refused = fmt.Errorf("for a minute, half of the other nodes that are heard, or more (for example %s at %s), have sent nothing that is signed with a key of this node: "+
 			"either these nodes run an older version, or the keys differ: give all nodes the same egress-snat-key-file, or remove it from all so that they share the keys of the Secret",
-			len(refused), example, x.peers[example].address, accepted)
+			example, x.peers[example].address)
 	}
 	return x.refused
 }
