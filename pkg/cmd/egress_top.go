@@ -24,10 +24,11 @@ FLOWS is the number of tracked flows that leave from the address on this node. R
 that belong to pods on other nodes. SENT counts flows of this node's pods that leave from another node, which
 has the address. NEW/S is how many of FLOWS and SENT begin in a second; flows that begin and end between two
 refreshes do not count. PORTS is how many of the 64512 ports are in use towards the BUSIEST DESTINATION: new
-flows there become slow from 75 %, and are dropped from 95 %. With egress-snat-port-blocks, BLOCKS is how
-many blocks of source ports this node's pods have, and SHARING how many of its pods share ports, including
-pods that started without the CNI plugin. If the node has a fast path, the first line also shows how many
-packets a second of all pods take it.`
+flows there become slow from 75 %, and are dropped from 95 %. With egress-snat-port-blocks, PORTS is of the
+4096 ports that pods without a block share where a larger part of these is in use, BLOCKS is how many blocks
+of source ports this node's pods have, and SHARING how many of its pods share ports, including pods that
+started without the CNI plugin. If the node has a fast path, the first line also shows how many packets a
+second of all pods take it.`
 
 const egressTopExample = `  # Live, until q
   openshift egress top
@@ -175,7 +176,7 @@ func usageLines(u status.Usage) []string {
 		}
 		row := []string{
 			a.IP.String(), strconv.Itoa(a.Flows), perSecond(a.New, u), strconv.Itoa(a.Received), strconv.Itoa(a.Sent),
-			fmt.Sprintf("%d (%.1f%%)", a.Ports, 100*float64(a.Ports)/float64(max(a.PortSpace, 1))), busiest,
+			fmt.Sprintf("%d/%d (%.1f%%)", a.Ports, a.PortSpace, 100*float64(a.Ports)/float64(max(a.PortSpace, 1))), busiest,
 		}
 		if blocks {
 			row = slices.Insert(row, portsColumn, strconv.Itoa(a.Blocks), strconv.Itoa(a.Sharing))

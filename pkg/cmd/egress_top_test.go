@@ -18,16 +18,16 @@ import (
 
 func someUsage() status.Usage {
 	return status.Usage{Node: "node-1", Time: now, Seconds: 2, Addresses: []status.AddressUsage{
-		{IP: addr("203.0.113.10"), Flows: 12, New: 3, Busiest: netip.MustParseAddrPort("198.51.100.7:443"), Protocol: "tcp", Ports: 9, PortSpace: 64512, Received: 4},
+		{IP: addr("203.0.113.10"), Flows: 12, New: 3, Busiest: netip.MustParseAddrPort("198.51.100.7:443"), Protocol: "tcp", Ports: 9, PortSpace: 4096, Received: 4},
 		{IP: addr("203.0.113.11"), PortSpace: 64512, Sent: 40, New: 41},
 		{IP: addr("2001:db8::10"), PortSpace: 64512},
 	}}
 }
 
-const topTable = `EGRESS IP      FLOWS   NEW/S   RECEIVED   SENT   PORTS      BUSIEST DESTINATION
-203.0.113.11   0       20.5    0          40     0 (0.0%)   <none>
-203.0.113.10   12      1.5     4          0      9 (0.0%)   tcp 198.51.100.7:443
-2001:db8::10   0       0.0     0          0      0 (0.0%)   <none>
+const topTable = `EGRESS IP      FLOWS   NEW/S   RECEIVED   SENT   PORTS            BUSIEST DESTINATION
+203.0.113.11   0       20.5    0          40     0/64512 (0.0%)   <none>
+203.0.113.10   12      1.5     4          0      9/4096 (0.2%)    tcp 198.51.100.7:443
+2001:db8::10   0       0.0     0          0      0/64512 (0.0%)   <none>
 `
 
 // serveUsage serves what a node tells of its flows, and returns the socket.

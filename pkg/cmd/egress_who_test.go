@@ -401,7 +401,7 @@ func TestPortBlocks_AreInTheOtherCommands(t *testing.T) {
 	usage := someUsage()
 	usage.CountPorts(withBlocks().PortBlocks)
 	out, _, err = openshift(t, "egress", "top", "--batch", "--count=1", "--socket="+serveUsage(t, func() (status.Usage, error) { return usage, nil }))
-	if err != nil || !strings.Contains(out, "SENT   BLOCKS   SHARING   PORTS") || !strings.Contains(out, "203.0.113.10   12      1.5     4          0      1        2         9 (0.0%)") {
+	if err != nil || !strings.Contains(out, "SENT   BLOCKS   SHARING   PORTS") || !strings.Contains(out, "203.0.113.10   12      1.5     4          0      1        2         9/4096 (0.2%)") {
 		t.Errorf("top: %v\n%s", err, out)
 	}
 }

@@ -51,6 +51,9 @@ type Ports struct {
 // Contains tells whether port is one of p.
 func (p Ports) Contains(port uint16) bool { return p.First <= port && port <= p.Last }
 
+// Size returns how many they are.
+func (p Ports) Size() int { return int(p.Last) - int(p.First) + 1 }
+
 // String is as nft writes it: 32000-32511.
 func (p Ports) String() string { return fmt.Sprintf("%d-%d", p.First, p.Last) }
 

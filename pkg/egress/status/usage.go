@@ -35,7 +35,8 @@ type AddressUsage struct {
 	Flows int `json:"flows"`
 	// New is how many of Flows and Sent the look before did not see; 0 if there was none.
 	New int `json:"new"`
-	// Busiest is the destination that most flows go to, by Protocol. Ports of PortSpace ports are in use there.
+	// Busiest is the destination to which the largest part of the ports is in use, by Protocol: Ports of PortSpace, which are all, or those that
+	// pods without a block share.
 	Busiest   netip.AddrPort `json:"busiest,omitzero"`
 	Protocol  string         `json:"protocol,omitempty"`
 	Ports     int            `json:"ports"`

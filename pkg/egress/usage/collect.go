@@ -21,7 +21,7 @@ var (
 	steeredDesc = tell.Metrics.GaugeDesc("steered_flows",
 		"Tracked flows of bound pods that leave from another node than their pod's, by direction: sent by this node, on which the pod runs, or received by it, which has the egress IP. Only egress IPs of bindings that this node has written have series, and none where nothing is steered.", "direction", "egress_ip")
 	portsDesc = tell.Metrics.GaugeDesc("port_usage_ratio",
-		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node. New flows there become slow from 0.75 and are dropped from 0.95.", "egress_ip")
+		"Share of the 64512 ports of an egress IP that are in use towards its busiest destination (address, port and protocol) on this node, or, with egress-snat-port-blocks, of the 4096 ports that pods without a block share, whichever is larger. New flows there become slow from 0.75 and are dropped from 0.95.", "egress_ip")
 )
 
 // Descs describe the metrics.
@@ -42,7 +42,7 @@ type counts struct {
 func (c *Counter) Collect(ctx context.Context, gauge func(desc *metrics.Desc, value float64, labels ...string)) {
 	for ip, usage := range c.count(ctx) {
 		gauge(flowsDesc, float64(usage.Flows), ip.String())
-		gauge(portsDesc, float64(usage.Ports)/conntrack.PortSpace, ip.String())
+		gauge(portsDesc, float64(usage.Ports)/float64(usage.PortSpace), ip.String())
 		if c.config.Steered {
 			gauge(steeredDesc, float64(usage.Sent), "sent", ip.String())
 			gauge(steeredDesc, float64(usage.Received), "received", ip.String())

@@ -137,7 +137,7 @@ func since(before, now *status.FastUsage) *status.FastUsage {
 
 func addressUsage(ip netip.Addr, u conntrack.Usage) status.AddressUsage {
 	result := status.AddressUsage{
-		IP: ip, Flows: u.Flows, New: u.New, Ports: u.Ports, PortSpace: conntrack.PortSpace, Sent: u.Sent, Received: u.Received,
+		IP: ip, Flows: u.Flows, New: u.New, Ports: u.Ports, PortSpace: u.PortSpace, Sent: u.Sent, Received: u.Received,
 	}
 	if u.Busiest.IsValid() {
 		result.Busiest, result.Protocol = u.Busiest, protocolName(u.Protocol)

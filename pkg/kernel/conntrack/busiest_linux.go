@@ -27,10 +27,10 @@ const stateClose = 8
 // Busiest returns the busiest destination of each of these pods that has flows. It goes through the table once, or again if the kernel
 // says that the dump was interrupted.
 func (t *Table) Busiest(ctx context.Context, pods map[netip.Addr]bool) (busiest map[netip.Addr]Busiest, err error) {
-	var counts map[netip.Addr]*count
+	var counts map[netip.Addr]destinations
 	err = t.with(ctx, func(k *handle) error {
 		return dump(func() error {
-			counts = map[netip.Addr]*count{} // an interrupted dump counts for nothing
+			counts = map[netip.Addr]destinations{} // an interrupted dump counts for nothing
 			return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { countOf(counts, pods, t) })
 		})
 	})
@@ -46,16 +46,14 @@ func (t *Table) Busiest(ctx context.Context, pods map[netip.Addr]bool) (busiest 
 }
 
 // countOf counts a connection that one of these pods has begun.
-func countOf(counts map[netip.Addr]*count, pods map[netip.Addr]bool, t *tracked) {
+func countOf(counts map[netip.Addr]destinations, pods map[netip.Addr]bool, t *tracked) {
 	if t.Zone != 0 || !pods[t.Source] || t.Protocol != unix.IPPROTO_TCP || t.state == stateClose {
 		return
 	}
-	c := counts[t.Source]
-	if c == nil {
-		c = &count{destinations: map[destination]int{}}
-		counts[t.Source] = c
+	if counts[t.Source] == nil {
+		counts[t.Source] = destinations{}
 	}
-	c.note(destination{t.Protocol, t.original.destination})
+	counts[t.Source].note(destination{t.Protocol, t.original.destination})
 }
 
 // Tracked returns how many flows the kernel tracks, of both IP families, in the network namespace of the thread. That costs nothing.

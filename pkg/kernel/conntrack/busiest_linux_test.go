@@ -68,7 +68,7 @@ func TestTable_Busiest(t *testing.T) {
 // TestCountOf_Reset: the port of a connection that was reset is free at once.
 func TestCountOf_Reset(t *testing.T) {
 	pod, to := netip.MustParseAddrPort("10.128.0.5:40000"), netip.MustParseAddrPort("198.51.100.7:443")
-	counts := map[netip.Addr]*count{}
+	counts := map[netip.Addr]destinations{}
 	for state := range uint8(10) {
 		of := tracked{Flow: Flow{Protocol: tcp, Source: pod.Addr()}, ends: ends{original: tuple{protocol: tcp, source: pod, destination: to}, state: state}}
 		countOf(counts, map[netip.Addr]bool{pod.Addr(): true}, &of)

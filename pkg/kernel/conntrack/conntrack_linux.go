@@ -175,14 +175,14 @@ func (k *handle) judge(ctx context.Context, look func(see func(*tracked)) error,
 // Count returns what uses each egress IP of the bindings that the kernel holds. It goes through the table once,
 // or again as Delete does, and not at all without bindings.
 func Count(ctx context.Context, family kernel.Family, written kernel.Desired) (map[netip.Addr]Usage, error) {
-	usage, _, err := countWith(ctx, family, written, nil, func(c *counter, t *tracked) { c.add(t.Flow) })
+	usage, _, err := countWith(ctx, family, written, nil, func(c *counter, t *tracked) { c.addTracked(t) })
 	return usage, err
 }
 
 // Look is Count, and tells which flows are new since an earlier Look, which is nil for the first one.
 func Look(ctx context.Context, family kernel.Family, written kernel.Desired, before Seen) (map[netip.Addr]Usage, Seen, error) {
 	return countWith(ctx, family, written, before, func(c *counter, t *tracked) {
-		if uses := c.add(t.Flow); uses != nil && len(t.id) >= attrHeader+4 {
+		if uses := c.addTracked(t); uses != nil && len(t.id) >= attrHeader+4 {
 			c.see(uses, binary.NativeEndian.Uint32(t.id[attrHeader:]))
 		}
 	})

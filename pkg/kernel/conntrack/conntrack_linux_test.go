@@ -369,9 +369,9 @@ func TestCount_TellsTheBusiestDestination(t *testing.T) {
 		n.holds(more)
 		written := w.plan(binding(w.pod, kernel.TCP, w.egressIP), binding(w.pod, kernel.UDP, w.otherEgressIP), binding(w.other, kernel.TCP, w.secondNode))
 		want := map[netip.Addr]Usage{
-			addr(w.egressIP):      {Flows: 2, Busiest: netip.AddrPortFrom(addr(w.outside), 443), Protocol: tcp, Ports: 1},
-			addr(w.otherEgressIP): {Flows: 3 + len(more), Busiest: netip.AddrPortFrom(addr(w.outside), 123), Protocol: udp, Ports: len(more)},
-			addr(w.secondNode):    {},
+			addr(w.egressIP):      {Flows: 2, Busiest: netip.AddrPortFrom(addr(w.outside), 443), Protocol: tcp, Ports: 1, PortSpace: 64512},
+			addr(w.otherEgressIP): {Flows: 3 + len(more), Busiest: netip.AddrPortFrom(addr(w.outside), 123), Protocol: udp, Ports: len(more), PortSpace: 64512},
+			addr(w.secondNode):    {PortSpace: 64512},
 		}
 		var got map[netip.Addr]Usage
 		err := n.host.Do(func() (err error) {

@@ -512,11 +512,43 @@ func TestCounter_CountsByDestination(t *testing.T) {
 		c.add(f)
 	}
 	want := map[netip.Addr]Usage{
-		addr(n.egressIP):      {Flows: 4, Busiest: netip.MustParseAddrPort(n.outside + ":443"), Protocol: tcp, Ports: 2},
-		addr(n.otherEgressIP): {},
+		addr(n.egressIP):      {Flows: 4, Busiest: netip.MustParseAddrPort(n.outside + ":443"), Protocol: tcp, Ports: 2, PortSpace: 64512},
+		addr(n.otherEgressIP): {PortSpace: 64512},
 	}
 	if diff := cmp.Diff(want, c.usage(), compareNetip); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestCounter_SharedPorts: where pods have blocks, what others share are few ports, which are used up while all ports are far from that.
+func TestCounter_SharedPorts(t *testing.T) {
+	for family, n := range networks {
+		shared := kernel.Ports{First: 61440, Last: 65535}
+		written := n.plan(binding(n.pod, kernel.TCP, n.egressIP), binding(n.pod, kernel.UDP, n.otherEgressIP))
+		written.Steering.Shared = map[netip.Addr]kernel.Ports{addr(n.egressIP): shared}
+		to := func(port uint16) netip.AddrPort { return netip.AddrPortFrom(addr(n.outside), port) }
+		c := newCounter(written, n.local())
+		add := func(from kernel.Ports, egressIP string, at uint16) {
+			for port := int(from.First); port <= int(from.Last); port++ {
+				c.addTracked(&tracked{
+					Flow: flow(tcp, n.pod, to(at).String(), egressIP),
+					ends: ends{replying: tuple{source: to(at), destination: netip.AddrPortFrom(addr(egressIP), uint16(port))}},
+				})
+			}
+		}
+		check := func(want Usage) {
+			if diff := cmp.Diff(want, c.usage()[addr(n.egressIP)], compareNetip); diff != "" {
+				t.Errorf("%s: (-want +got):\n%s", family, diff)
+			}
+		}
+		add(kernel.Ports{First: 1024, Last: 9999}, n.egressIP, 80) // of blocks
+		check(Usage{Flows: 8976, Busiest: to(80), Protocol: tcp, Ports: 8976, PortSpace: 64512})
+		add(shared, n.egressIP, 443)
+		check(Usage{Flows: 8976 + 4096, Busiest: to(443), Protocol: tcp, Ports: 4096, PortSpace: 4096})
+		add(shared, n.otherEgressIP, 443) // without blocks
+		if other := c.usage()[addr(n.otherEgressIP)]; other.Ports != 4096 || other.PortSpace != 64512 {
+			t.Errorf("%s: without blocks: %+v", family, other)
+		}
 	}
 }
 
@@ -594,7 +626,7 @@ func TestCounter_EquallyBusyDestinations(t *testing.T) {
 		c.add(flow(udp, n.pod, fmt.Sprintf("%s:%d", n.outside, 100+port), n.egressIP))
 		c.add(flow(tcp, n.pod, fmt.Sprintf("%s:%d", n.outside, 200+port), n.egressIP))
 	}
-	want := Usage{Flows: 100, Busiest: netip.MustParseAddrPort(n.outside + ":200"), Protocol: tcp, Ports: 1}
+	want := Usage{Flows: 100, Busiest: netip.MustParseAddrPort(n.outside + ":200"), Protocol: tcp, Ports: 1, PortSpace: 64512}
 	for range 20 {
 		if diff := cmp.Diff(want, c.usage()[addr(n.egressIP)], compareNetip); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
@@ -623,7 +655,7 @@ func TestCounter_ManyDestinations(t *testing.T) {
 			if i%(everywhere/busy) == 0 {
 				c.add(busiest)
 			}
-			if held := len(c.of[addr(n.egressIP)].destinations); held > mostDestinations {
+			if held := len(c.of[addr(n.egressIP)].toAll); held > mostDestinations {
 				t.Fatalf("%s: %d destinations are held", family, held)
 			}
 		}

@@ -7,23 +7,23 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-// PortSpace is how many ports there are to leave from (1024–65535) for one egress IP,
-// destination address and port, and IP protocol. From about 95 % on the kernel drops the
-// first packets of new flows without a word.
-const PortSpace = 64512
+// allPorts are the ports that there are to leave from for one egress IP, destination address and port, and IP protocol. From about 95 % on
+// the kernel drops the first packets of new flows without a word. So it does with those that pods without a block share, where pods have blocks.
+var allPorts = kernel.Ports{First: 1024, Last: 65535}
 
 // Usage is how much one egress IP is used.
 type Usage struct {
 	// Flows is how many tracked flows use it, from whatever source, but for those that
 	// have the address of their own.
 	Flows int
-	// Busiest is the destination, after DNAT, that most of them go to, and Protocol the IP
+	// Busiest is the destination, after DNAT, to which the largest part of the ports is in use, and Protocol the IP
 	// protocol number that they have; the zero AddrPort if there are none, or tens of thousands of which none stands out.
 	Busiest  netip.AddrPort
 	Protocol uint8
-	// Ports is how many of the [PortSpace] ports are in use there, one per flow, or some fewer: see mostDestinations. For
-	// protocols without ports all flows to an address count together.
-	Ports int
+	// Ports is how many of PortSpace ports are in use there, one per flow, or some fewer: see mostDestinations. For
+	// protocols without ports all flows to an address count together. The ports are all, or those that pods without a block share if a
+	// larger part of these is in use.
+	Ports, PortSpace int
 	// Sent is how many tracked flows of bound pods leave with it from another node. Here they have the pods'
 	// own address. Received is how many of Flows are of bound pods that are known to run on another node.
 	Sent, Received int
@@ -44,17 +44,23 @@ type Seen map[uint32]struct{}
 type counter struct {
 	plan *Selector
 	of   map[netip.Addr]*count
+	// shared are the ports that pods without a block share, by egress IP.
+	shared map[netip.Addr]kernel.Ports
 	// before are the flows of the last look, seen those of this one; nil if nobody asks.
 	before, seen Seen
 }
 
 // count is what uses one egress IP.
 type count struct {
-	flows          int
-	destinations   map[destination]int
-	sent, received int
-	fresh          int
+	flows int
+	// toAll are the destinations of all flows, toShared those of flows that have one of the shared ports.
+	toAll, toShared destinations
+	sent, received  int
+	fresh           int
 }
+
+// destinations are how many flows each has.
+type destinations map[destination]int
 
 type destination struct {
 	protocol uint8
@@ -63,7 +69,7 @@ type destination struct {
 
 // newCounter returns one for the egress IPs of written. local are the node's own addresses.
 func newCounter(written kernel.Desired, local kernel.CIDRSet) *counter {
-	c := &counter{plan: NewSelector(written, Scope{All: true}, local), of: map[netip.Addr]*count{}}
+	c := &counter{plan: NewSelector(written, Scope{All: true}, local), of: map[netip.Addr]*count{}, shared: written.Steering.Shared}
 	for _, b := range written.Bindings {
 		c.of[b.EgressIP] = nil
 	}
@@ -74,9 +80,18 @@ func newCounter(written kernel.Desired, local kernel.CIDRSet) *counter {
 // reset forgets what was counted.
 func (c *counter) reset() {
 	for ip := range c.of {
-		c.of[ip] = &count{destinations: map[destination]int{}}
+		c.of[ip] = &count{toAll: destinations{}, toShared: destinations{}}
 	}
 	clear(c.seen)
+}
+
+// addTracked is add, and also tells which flows have one of the shared ports.
+func (c *counter) addTracked(t *tracked) (uses *count) {
+	uses = c.add(t.Flow)
+	if shared, is := c.shared[t.Wears]; uses != nil && is && shared.Contains(t.replying.destination.Port()) {
+		uses.toShared.note(destination{t.Protocol, t.Destination})
+	}
+	return uses
 }
 
 // add counts a flow, and returns the count that it belongs to; nil if it uses no egress IP.
@@ -96,7 +111,7 @@ func (c *counter) add(f Flow) (uses *count) {
 		return nil
 	}
 	uses.flows++
-	uses.note(destination{f.Protocol, f.Destination})
+	uses.toAll.note(destination{f.Protocol, f.Destination})
 	if ip, bound := find(c.plan.bound, f); bound && ip == f.Wears && c.plan.elsewhere(f.Source) {
 		uses.received++
 	}
@@ -105,17 +120,17 @@ func (c *counter) add(f Flow) (uses *count) {
 
 // note counts a flow to a destination. One that is too much is set off against one flow of each other (Misra and Gries, "Finding
 // repeated elements", 1982): what remains are the busiest.
-func (c *count) note(d destination) {
-	if _, known := c.destinations[d]; known || len(c.destinations) < mostDestinations {
-		c.destinations[d]++
+func (ds destinations) note(d destination) {
+	if _, known := ds[d]; known || len(ds) < mostDestinations {
+		ds[d]++
 		return
 	}
-	for other, flows := range c.destinations {
+	for other, flows := range ds {
 		if flows == 1 {
-			delete(c.destinations, other)
+			delete(ds, other)
 			continue
 		}
-		c.destinations[other] = flows - 1
+		ds[other] = flows - 1
 	}
 }
 
@@ -133,17 +148,19 @@ func (c *counter) usage() map[netip.Addr]Usage {
 	result := make(map[netip.Addr]Usage, len(c.of))
 	for egressIP, uses := range c.of {
 		u := Usage{Flows: uses.flows, Sent: uses.sent, Received: uses.received, New: uses.fresh}
-		var to destination
-		to, u.Ports = uses.busiest()
-		u.Busiest, u.Protocol = to.to, to.protocol
+		to, ports := uses.toAll.busiest()
+		u.Busiest, u.Protocol, u.Ports, u.PortSpace = to.to, to.protocol, ports, allPorts.Size()
+		if to, ports := uses.toShared.busiest(); ports*allPorts.Size() > u.Ports*c.shared[egressIP].Size() {
+			u.Busiest, u.Protocol, u.Ports, u.PortSpace = to.to, to.protocol, ports, c.shared[egressIP].Size()
+		}
 		result[egressIP] = u
 	}
 	return result
 }
 
 // busiest returns the destination that most flows go to, and how many.
-func (c *count) busiest() (to destination, flows int) {
-	for d, n := range c.destinations {
+func (ds destinations) busiest() (to destination, flows int) {
+	for d, n := range ds {
 		if n > flows || n == flows && d.compare(to) < 0 {
 			to, flows = d, n
 		}
