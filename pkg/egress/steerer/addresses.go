@@ -91,7 +91,11 @@ func (s *Steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	claimed, holder, now := m.EgressIPs[family], s.holder(m), m.now
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > tell.Lasting {
-			troubles[ip] = tell.Trouble{Reason: addressLost, Note: fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why)}
+			note, own := fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why), false
+			if s.node.Holder(ip, now).State == holders.Remote { // this node does not reach it, others may
+				note, own = "On some nodes, for example "+s.state.Config.NodeName+": "+note, true
+			}
+			troubles[ip] = tell.Trouble{Reason: addressLost, Note: note, Own: own}
 		}
 	}
 	for _, c := range s.node.Conflicts(now) {

@@ -21,12 +21,19 @@ type moment struct {
 	next nextHops
 }
 
-// nextHops are nodes, by their names, as next hops: under this address, or why they cannot be that; empty for those that can.
+// nextHops are nodes, by their names, as next hops: under this address, or why they cannot be that, and since when; empty for those that can.
 type nextHops map[string]nextHop
 
 type nextHop struct {
 	address netip.Addr
 	why     holders.Reason
+	since   time.Time
+}
+
+// hopKey names a node as a next hop of packets of an IP family.
+type hopKey struct {
+	family v1.IPFamily
+	name   string
 }
 
 // lockAsked takes the lock, at a moment at which it is known of all nodes that have an egress IP of a family whether they can be the next
@@ -44,7 +51,7 @@ func (s *Steerer) lockAsked(family v1.IPFamily) moment {
 		s.mu.Unlock()
 		self, nodes := m.Judged[s.config.Outer].Primary[s.state.Config.NodeName], m.Judged[family].Primary
 		for _, name := range open {
-			m.next[name] = nextHop{nodes[name], s.unreachable(family, name, self, nodes[name])}
+			m.next[name] = s.askHop(hopKey{family, name}, self, nodes[name])
 		}
 	}
 }
@@ -81,30 +88,37 @@ func (s *Steerer) holder(m moment) func(netip.Addr) holders.Holding {
 		h.Address = hop.address
 		if hop.why != "" {
 			h.State, h.Address, h.Why = holders.Lost, netip.Addr{}, hop.why
+			if hop.since.After(h.Since) {
+				h.Since = hop.since
+			}
 		}
 		return h
 	}
 }
 
-// unreachable returns why a node cannot be the next hop of packets of an IP family; empty if it can. The log says it
-// when that changes. The lock must not be held.
-func (s *Steerer) unreachable(family v1.IPFamily, name string, self, node netip.Addr) (why holders.Reason) {
+// askHop asks the kernel whether a node can be the next hop. The log says it when that changes. The lock must not be held.
+func (s *Steerer) askHop(of hopKey, self, node netip.Addr) nextHop {
+	hop := nextHop{address: node, since: time.Now()}
 	if !node.IsValid() {
-		why = holders.Reason(fmt.Sprintf("the node has no InternalIP that counts for %s, which the transport direct needs", family))
+		hop.why = holders.Reason(fmt.Sprintf("the node has no InternalIP that counts for %s, which the transport direct needs", of.family))
 	} else if err := s.adjacent(self, node); err != nil {
-		why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
+		hop.why = holders.Reason(fmt.Sprintf("the transport direct does not reach the node: %v", err))
 	}
-	key := string(family) + " " + name
 	s.mu.Lock()
-	before := s.told[key]
-	s.told[key] = why
+	before, was := s.unreached[of]
+	if was {
+		hop.since = before.since
+	}
+	if s.unreached[of] = hop; hop.why == "" {
+		delete(s.unreached, of)
+	}
 	s.mu.Unlock()
 	switch {
-	case why != "" && why != before:
-		s.logger.Error(errors.New(string(why)), "Packets for the egress IPs of a node are rejected, because the transport direct cannot send them there; "+
-			"bring these egress IPs to a node of the same network, or set egress-snat-steering-transport to vxlan on all nodes", "node", name, "ipFamily", family)
-	case why == "" && before != "":
-		s.logger.Info("The transport direct reaches the node again", "node", name, "ipFamily", family)
+	case hop.why != "" && hop.why != before.why:
+		s.logger.Error(errors.New(string(hop.why)), "Packets for the egress IPs of a node are rejected, because the transport direct cannot send them there; "+
+			"bring these egress IPs to a node of the same network, or set egress-snat-steering-transport to vxlan on all nodes", "node", of.name, "ipFamily", of.family)
+	case hop.why == "" && was:
+		s.logger.Info("The transport direct reaches the node again", "node", of.name, "ipFamily", of.family)
 	}
-	return why
+	return hop
 }

@@ -71,8 +71,8 @@ type Steerer struct {
 	node *node.Node
 	// own are this node's addresses by where they are known from.
 	own ownAddresses
-	// told is why nodes, by their names, cannot be the next hop, as the log says.
-	told map[string]holders.Reason
+	// unreached are the nodes that cannot be the next hop, as the log says.
+	unreached map[hopKey]nextHop
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
 	judged *cluster.JudgedNodes
@@ -134,8 +134,8 @@ func newSteerer(state *cluster.State, config Config) *Steerer {
 	return &Steerer{
 		config: config, state: state, logger: klog.Background(), adjacent: steering.Adjacent,
 		find: func(netip.Addr, netip.Addr) error { return nil }, ask: wake.New(), memberWake: wake.New(),
-		node: node.New(holders.Config{NodeName: state.Config.NodeName, Outer: kernel.Family(config.Outer)}),
-		told: map[string]holders.Reason{}, guarded: map[v1.IPFamily]bool{}, seen: map[string]holders.NodeSeen{},
+		node:      node.New(holders.Config{NodeName: state.Config.NodeName, Outer: kernel.Family(config.Outer)}),
+		unreached: map[hopKey]nextHop{}, guarded: map[v1.IPFamily]bool{}, seen: map[string]holders.NodeSeen{},
 		claimed: map[v1.IPFamily][]netip.Addr{}, coming: map[netip.Addr]time.Time{}, hardware: map[netip.Addr]kernel.HardwareAddr{},
 	}
 }
@@ -351,6 +351,9 @@ func (s *Steerer) DeleteNode(name string) {
 	}
 	s.mu.Lock()
 	delete(s.seen, name)
+	for _, family := range cluster.Families {
+		delete(s.unreached, hopKey{family, name})
+	}
 	s.mu.Unlock()
 	s.Apply(holders.NodeDeleted{Name: name})
 }

@@ -600,6 +600,50 @@ func TestSteerer_TroublesThatLast(t *testing.T) {
 	}
 }
 
+// TestSteerer_TroubleOfTheNextHop: that this node does not reach a holder, others may not know, so it tells of that itself, some time after the
+// node was not reached any more. Of nodes that it reaches, or that are gone, it remembers nothing.
+func TestSteerer_TroubleOfTheNextHop(t *testing.T) {
+	s := newSteered(t, holders.Auto)
+	s.config.Kernel.Transport = steering.Direct
+	var failure error
+	s.adjacent = func(_, _ netip.Addr) error { return failure }
+	s.Apply(s.announce("node-b", 1))
+	reached := s.Addresses(v1.IPv4Protocol)[0]
+	failure = errors.New("it is behind a router")
+	before := time.Now()
+	if a := s.Addresses(v1.IPv4Protocol)[0]; a.State != string(holders.Lost) || a.Since.Before(before) {
+		t.Errorf("it is lost since %s, and was held since %s", a.Since, reached.Since)
+	}
+	if got := s.Troubles(); len(got) != 0 {
+		t.Errorf("told at once: %v", got)
+	}
+	of := hopKey{v1.IPv4Protocol, "node-b"}
+	hop := s.unreached[of]
+	hop.since = before.Add(-time.Minute)
+	s.unreached[of] = hop
+	s.node = node.New(holders.Config{NodeName: "node-a", Outer: kernel.IPv4})
+	for _, event := range []holders.Event{
+		holders.NodeSeen{Name: "node-b", Ready: true, InternalIPs: []netip.Addr{netip.MustParseAddr("192.0.2.3")}}, s.announce("node-b", 1), holders.OwnAddresses{}, holders.LeasesKnown{},
+	} {
+		s.node.Apply(event, before.Add(-time.Hour))
+	}
+	got := s.Troubles()[plan.Service{Namespace: "shop", Name: "web"}]
+	if len(got) != 1 || got[0].Reason != addressLost || !got[0].Own || !strings.HasPrefix(got[0].Note, "On some nodes, for example node-a: 203.0.113.10 is lost") {
+		t.Errorf("it has not been reached for a minute: %+v", got)
+	}
+	if a := s.Addresses(v1.IPv4Protocol)[0]; !a.Since.Equal(hop.since) {
+		t.Errorf("it is lost since %s, want %s", a.Since, hop.since)
+	}
+	s.DeleteNode("node-b")
+	if len(s.unreached) > 0 {
+		t.Errorf("remembered of a node that is gone: %v", s.unreached)
+	}
+	s.unreached[of] = hop
+	if failure = nil; s.askHop(of, netip.Addr{}, netip.MustParseAddr("192.0.2.3")).why != "" || len(s.unreached) > 0 {
+		t.Errorf("remembered of a node that is reached: %v", s.unreached)
+	}
+}
+
 // TestSteerer_Homes: the node that has an egress IP knows on which nodes the pods run that leave from it; no other one does.
 func TestSteerer_Homes(t *testing.T) {
 	s := newSteered(t, holders.Auto, netip.MustParsePrefix("10.128.0.0/14"))
