@@ -67,7 +67,8 @@ type Keeper struct {
 	work chan func()
 	// looks has the interfaces looked at next.
 	looks wake.Signal
-	// interfaces is [Interfaces].
+	// subscribe is [changes.Subscribe], interfaces is [Interfaces].
+	subscribe  func() (*changes.Subscription, error)
 	interfaces func(pods []netip.Prefix, own []netip.Addr, known func(Link) bool) ([]Interface, error)
 
 	// What follows is for the goroutine of Run.
@@ -100,7 +101,7 @@ type Keeper struct {
 // NewKeeper returns a Keeper, which does nothing before Run.
 func NewKeeper(config Config) *Keeper {
 	return &Keeper{
-		config: config, work: make(chan func()), looks: wake.New(), interfaces: Interfaces,
+		config: config, work: make(chan func()), looks: wake.New(), subscribe: changes.Subscribe, interfaces: Interfaces,
 		pods: map[kernel.Family][]netip.Prefix{}, bindings: map[netip.Addr]int{}, adopted: map[kernel.Family][]netip.Addr{},
 	}
 }
@@ -197,10 +198,11 @@ type address struct {
 
 // follow does what is to be done until changes of interfaces may have been missed.
 func (k *Keeper) follow(ctx context.Context) error {
-	s, err := changes.Subscribe()
+	s, err := k.subscribe()
 	if err != nil {
 		k.unfollowed = fmt.Errorf("follow the interfaces of pods: %w", err)
-		return k.rest(ctx, err)
+		k.follows(ctx, false)
+		return k.rest(ctx, writeAgain, err)
 	}
 	defer s.End()
 	k.unfollowed = nil
@@ -214,7 +216,7 @@ func (k *Keeper) follow(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case err := <-s.Failed:
-			return err
+			return k.rest(ctx, pauseAfterChange, err) // there were more changes than could be heard of, and a look follows
 		case f := <-k.work:
 			f()
 		case <-k.looks:
@@ -245,10 +247,9 @@ func (k *Keeper) follow(ctx context.Context) error {
 	}
 }
 
-// rest does what is to be done for a moment, while interfaces cannot be followed.
-func (k *Keeper) rest(ctx context.Context, err error) error {
-	k.follows(ctx, false)
-	until := time.After(writeAgain)
+// rest does what is to be done for so long, or for as long as a look takes, while interfaces cannot be followed.
+func (k *Keeper) rest(ctx context.Context, least time.Duration, err error) error {
+	until := time.After(max(least, k.took))
 	for {
 		select {
 		case <-ctx.Done():

@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
 // keptNode is a node with a Keeper, whose looks are counted, and fail as long as that is said. Away is a pod of another node.
@@ -184,6 +187,34 @@ func TestKeeper_RenewedAddress(t *testing.T) {
 		t.Errorf("%d looks at a renewed address", looks)
 	}
 	looked("ip addr del 203.0.113.77/32 dev eth0")
+}
+
+// TestKeeper_RestsAfterMissedChanges: no more than half of the time is spent on looks, also if all the time more changes come than can be heard of.
+func TestKeeper_RestsAfterMissedChanges(t *testing.T) {
+	const took, most = 20 * time.Millisecond, 10
+	k := NewKeeper(Config{Own: func() []netip.Addr { return nil }, Told: func() []Told { return nil }, Period: time.Hour, Changed: func() {}})
+	k.known, k.pods[kernel.IPv4] = true, []netip.Prefix{lab.ClusterV4}
+	k.subscribe = func() (*changes.Subscription, error) {
+		s, err := changes.Subscribe()
+		if err == nil {
+			s.Failed <- unix.ENOBUFS
+		}
+		return s, err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	looks := 0
+	k.interfaces = func([]netip.Prefix, []netip.Addr, func(Link) bool) ([]Interface, error) {
+		time.Sleep(took)
+		if looks++; looks == most {
+			cancel()
+		}
+		return nil, nil
+	}
+	began := time.Now()
+	k.Run(ctx)
+	if spent := time.Since(began); looks != most || spent < (2*most-1)*took {
+		t.Errorf("%d looks of %s in %s", looks, took, spent)
+	}
 }
 
 // TestKeeper_SaysWhatIsRedirected, as long as that is so, and a pod is bound.
