@@ -258,7 +258,7 @@ func TestBalancer_WithoutTheRight(t *testing.T) {
 		if !f.barrier.WaitsFor(cluster.Balancers) {
 			t.Error("an API server that has just started may not know the rights yet")
 		}
-		time.Sleep(4 * time.Second)
+		time.Sleep(9 * time.Second)
 		if f.barrier.WaitsFor(cluster.Balancers) {
 			t.Error("it waits for a right that nobody may give")
 		}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	discoveryinformers "k8s.io/client-go/informers/discovery/v1"
@@ -120,24 +121,31 @@ func (w *Watcher) watchNetwork(client configclient.Interface) {
 	}
 }
 
+// askAgain is how often the API server is asked for what it does not have, and askAfterError after errors: all nodes ask.
+const askAgain = time.Minute
+
+var askAfterError = wait.Backoff{Duration: 2 * time.Second, Factor: 2, Jitter: 0.25, Steps: 10, Cap: askAgain}
+
 // Await asks until something of the API server is usable, and tells whether it is, or the context has ended. It logs a complaint, with
 // the object that it is about, of each error that is not the one before.
 func Await(ctx context.Context, logger klog.Logger, explain func(error) error, usable func() (bool, error), complaint, object string) bool {
-	const askAgain, askAfterError = time.Minute, 2 * time.Second
 	var failed failure.Streak
+	retry := askAfterError
 	for {
 		is, err := usable()
-		wait := askAgain
+		pause := wait.Jitter(askAgain, retry.Jitter)
 		switch {
 		case err != nil:
-			wait = askAfterError
+			pause = retry.Step()
 			if failed.Changes(err) {
 				logger.Error(explain(err), complaint, "object", object)
 			}
 		case is:
 			return true
+		default:
+			retry = askAfterError
 		}
-		if !wake.Sleep(ctx.Done(), wait) {
+		if !wake.Sleep(ctx.Done(), pause) {
 			return false
 		}
 	}

@@ -1,8 +1,11 @@
 package cluster
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -58,6 +61,44 @@ func TestWatch_NetworkGroup(t *testing.T) {
 				server.Answer.Store(metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
 			}
 			clustertest.Eventually(t, "the Network is not waited for", func() bool { return !w.Barrier.WaitsFor(networks) })
+		})
+	}
+}
+
+// TestAwait_NodesDoNotAskAllAtOnce: after errors a node asks again soon, and then less and less often; and two nodes not at the same time.
+func TestAwait_NodesDoNotAskAllAtOnce(t *testing.T) {
+	for name, test := range map[string]struct {
+		err         error
+		soonest     time.Duration
+		least, most int // questions in ten minutes
+	}{
+		"out of order": {errors.New("out of order"), 2 * time.Second, 10, 15},
+		"absent":       {nil, askAgain, 8, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				second := map[time.Duration]bool{} // when nodes ask for the second time
+				for range 10 {
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+					defer cancel()
+					asked := 0
+					began := time.Now()
+					Await(ctx, klog.Background(), func(err error) error { return err }, func() (bool, error) {
+						if asked++; asked == 2 {
+							second[time.Since(began)] = true
+						}
+						return false, test.err
+					}, "Cannot tell", "")
+					if asked < test.least || asked > test.most {
+						t.Errorf("it has asked %d times", asked)
+					}
+				}
+				for after := range second {
+					if len(second) == 1 || after < test.soonest || after > test.soonest*5/4 {
+						t.Errorf("the second question comes after %s, of %d nodes", after, len(second))
+					}
+				}
+			})
 		})
 	}
 }
