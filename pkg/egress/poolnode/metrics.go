@@ -1,8 +1,11 @@
 package poolnode
 
 import (
+	"slices"
+
 	"k8s.io/component-base/metrics"
 
+	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
@@ -11,9 +14,9 @@ var Descs = []*metrics.Desc{poolMembersDesc, poolMajorityDesc, poolUnheldDesc, p
 
 var (
 	poolMembersDesc = tell.Metrics.GaugeDesc("pool_members",
-		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool have the series; if it has none, all nodes do.", "state")
+		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool, and nodes that have left it and still have egress IPs of it, have the series; if it has none, all nodes do.", "state")
 	poolMajorityDesc = tell.Metrics.GaugeDesc("pool_majority",
-		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool have the series.")
+		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool, and nodes that have left it and still have egress IPs of it, have the series.")
 	poolUnheldDesc = tell.Metrics.GaugeDesc("pool_unheld_addresses",
 		"Egress IPs that the pool is to hold and that no live node of it has, as far as this node knows.")
 	poolMovesDesc = tell.Metrics.CounterDesc("pool_moves_total",
@@ -37,6 +40,18 @@ func (p *Part) Collect(gauge, counter func(desc *metrics.Desc, value float64, la
 	if !known {
 		return
 	}
+	for reason, n := range p.moveCounts() {
+		counter(poolMovesDesc, float64(n), string(reason))
+	}
+	p.collectView(status, gauge)
+}
+
+// collectView tells how this node sees the pool, if it is in it, or still has addresses of it.
+func (p *Part) collectView(status pool.Status, gauge func(desc *metrics.Desc, value float64, labels ...string)) {
+	holds := len(status.Members) > 0 && len(status.Members[0].Held) > 0
+	if !holds && !slices.Contains(status.Pool, p.state.Config.NodeName) {
+		return
+	}
 	gauge(poolMembersDesc, float64(status.Votes), "live")
 	gauge(poolMembersDesc, float64(status.Of-status.Votes), "dead")
 	majority := 0.0
@@ -45,7 +60,4 @@ func (p *Part) Collect(gauge, counter func(desc *metrics.Desc, value float64, la
 	}
 	gauge(poolMajorityDesc, majority)
 	gauge(poolUnheldDesc, float64(len(status.Unheld)))
-	for reason, n := range p.moveCounts() {
-		counter(poolMovesDesc, float64(n), string(reason))
-	}
 }

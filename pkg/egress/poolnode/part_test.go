@@ -176,6 +176,27 @@ func TestPart_EmptyPoolIsTold(t *testing.T) {
 	}
 }
 
+// TestPart_SeriesOfANodeThatHasLeft: when it has handed its addresses over, how it sees the pool is of no matter.
+func TestPart_SeriesOfANodeThatHasLeft(t *testing.T) {
+	p := newPoolTest(t)
+	held := []pool.State{{Name: "node-a", Held: map[netip.Addr]uint64{egressIP: 1}}}
+	for name, test := range map[string]struct {
+		status pool.Status
+		series int
+	}{
+		"in the pool":        {pool.Status{Pool: []string{"node-a", "node-b"}, Members: []pool.State{{Name: "node-a"}}}, 4},
+		"has left, has some": {pool.Status{Pool: []string{"node-b"}, Members: held}, 4},
+		"has left, has none": {pool.Status{Pool: []string{"node-b"}, Members: []pool.State{{Name: "node-a"}}}, 0},
+		"nothing is known":   {pool.Status{}, 0},
+	} {
+		series := 0
+		p.collectView(test.status, func(*metrics.Desc, float64, ...string) { series++ })
+		if series != test.series {
+			t.Errorf("%s: %d series, want %d", name, series, test.series)
+		}
+	}
+}
+
 func TestPart_SaysWhyItHasNoPart(t *testing.T) {
 	p := newPoolTest(t)
 	expect := func(want string) {
