@@ -64,6 +64,8 @@ type Attacher struct {
 	seesProcesses func() bool
 	// leading returns those of interfaces that lead to a pod, each to one.
 	leading func(interfaces []string) []string
+	// unnamedSince has since when containers are bound by their labels alone, as the last sweep found them.
+	unnamedSince map[string]time.Time
 	// claimed has a value when other namespaces may have claims than are noted; nil if nobody waits for it.
 	claimed wake.Signal
 }

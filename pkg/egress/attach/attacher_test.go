@@ -495,7 +495,7 @@ func TestAttacher_WritesClaims(t *testing.T) {
 	claims()
 }
 
-// TestAttacher_Unconfirmed counts pods that no EndpointSlice names, after a while.
+// TestAttacher_Unconfirmed counts pods that no EndpointSlice names, after a while in which none did, however long they have run.
 func TestAttacher_Unconfirmed(t *testing.T) {
 	a := newAttacherTest(t, t.TempDir(), someLabels)
 	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
@@ -512,6 +512,10 @@ func TestAttacher_Unconfirmed(t *testing.T) {
 	unconfirmed(2*confirmedWithin, 1)
 	a.slice("u1")
 	unconfirmed(2*confirmedWithin, 0)
+	a.slice()
+	unconfirmed(10*confirmedWithin, 0)
+	unconfirmed(21*confirmedWithin/2, 0)
+	unconfirmed(12*confirmedWithin, 1)
 }
 
 // TestObserved_Results: what is counted is what the plugin was told.

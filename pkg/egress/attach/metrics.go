@@ -69,13 +69,22 @@ func resultOf(done string, err error) string {
 	return done
 }
 
-// unconfirmed counts the attachments that EndpointSlices do not confirm in time.
+// unconfirmed counts the attachments that EndpointSlices do not confirm in time. It is for the goroutine that sweeps.
 func (a *Attacher) unconfirmed(now time.Time) (count int) {
 	_, unnamed := a.state.Unconfirmed()
+	since := map[string]time.Time{}
 	for _, attachment := range a.store.All() {
-		if unnamed.AnyOf(attachment.IPs) && attachment.Released.IsZero() && now.Sub(attachment.Since) > confirmedWithin {
+		if !unnamed.AnyOf(attachment.IPs) || !attachment.Released.IsZero() {
+			continue
+		}
+		id := attachment.ContainerID
+		if since[id] = now; !a.unnamedSince[id].IsZero() {
+			since[id] = a.unnamedSince[id]
+		}
+		if now.Sub(since[id]) > confirmedWithin {
 			count++
 		}
 	}
+	a.unnamedSince = since
 	return count
 }
