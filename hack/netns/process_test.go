@@ -415,18 +415,46 @@ func TestMode_WithoutEgressSNAT(t *testing.T) {
 	n.Stop()
 }
 
-// TestMode_OfAnOldNFT: the node ends, and says which nft the mode needs.
+// TestMode_OfAnOldNFT: the node ends, and says which nft the mode needs. The rules of the mode before it stay.
 func TestMode_OfAnOldNFT(t *testing.T) {
-	if version := nftVersion(t); !tooOld.MatchString(version) {
-		t.Skipf("hack/kernels has an nft that is too old: this is %s", version)
-	}
 	n := simpleNode(t)
+	n.restart()
+	n.Stop()
+	if !tooOld.MatchString(nftVersion(t)) { // hack/kernels has one that is
+		n.Write(filepath.Join(n.BinDir, "nft"), []byte("#!/bin/sh\n[ \"$1\" != --version ] && exec /usr/sbin/nft \"$@\"\necho 'nftables v1.0.0 (Fearless Fosdick #2)'\n"))
+		if err := os.Chmod(filepath.Join(n.BinDir, "nft"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	n.Configure(`proxy-mode: ["nftables"]`)
 	n.start()
 	if status := n.Exit(); status != 1 {
 		t.Errorf("status %d, want 1", status)
 	}
 	n.Says("nft version must be v1.0.1 or later")
+	n.proxierServes()
+}
+
+// TestMode_ChangeWithoutAnAPIServer: the rules of the mode before it stay until the new one can write its own.
+func TestMode_ChangeWithoutAnAPIServer(t *testing.T) {
+	n := simpleNode(t)
+	n.restart()
+	n.Stop()
+	n.useKubeconfig("http://127.0.0.1:1")
+	n.Fields = map[string]any{"masterKubeConfig": "node.kubeconfig"}
+	n.Configure(`proxy-mode: ["nftables"]`)
+	n.Start()
+	n.Says("Waiting for the API server; the rules in the kernel stay as they are")
+	n.proxierServes()
+	n.Stop()
+}
+
+// proxierServes fails the test unless the proxier's rules of the mode iptables are there.
+func (n *node) proxierServes() {
+	n.Helper()
+	if save := n.Save(v1.IPv4Protocol); !strings.Contains(save, "\n-A PREROUTING ") || !strings.Contains(save, "-j KUBE-SERVICES\n") {
+		n.Errorf("the proxier's rules are gone:\n%s", save)
+	}
 }
 
 // TestMode_IPVS: the kernel has the module, as those of hack/kernels do, or the node says that it lacks it.

@@ -92,7 +92,7 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}, st
 	if _, err := iptables.AwaitLock(ctx); err != nil {
 		return err
 	}
-	p.cleanupOtherModes(ctx)
+	p.cleanupExtensions(ctx)
 	extensions, err := p.newExtensions(ctx)
 	if err != nil {
 		return err
@@ -128,6 +128,10 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}, st
 		told.Wait()
 		close(idle)
 	}()
+	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips iptables if it is locked
+		return err
+	}
+	p.cleanupOtherModes(ctx)
 	return fmt.Errorf("kube-proxy: %w", server.Run(ctx))
 }
 
@@ -266,14 +270,18 @@ func (p *Proxy) cleanupAgain(ctx context.Context) {
 	}
 }
 
-// cleanupOtherModes removes the rules of an earlier run in another mode. As in kube-proxy itself,
-// the proxier starts even if that fails. The proxier's are tried again until they are gone: other software may use one of their chains.
+// cleanupOtherModes removes the proxier's rules of an earlier run in another mode, when nothing keeps this one from starting. As in
+// kube-proxy itself, it starts even if that fails. They are tried again until they are gone: other software may use one of their chains.
 func (p *Proxy) cleanupOtherModes(ctx context.Context) {
-	logger := klog.FromContext(ctx)
 	if err := p.options.Cleanup(ctx, false); err != nil {
-		logger.Error(err, "Failed to remove the rules of other proxy modes; will retry, further failures are logged by kube-proxy alone. 'openshift egress verify' shows what is left")
+		klog.FromContext(ctx).Error(err, "Failed to remove the rules of other proxy modes; will retry, further failures are logged by kube-proxy alone. 'openshift egress verify' shows what is left")
 		go p.cleanupAgain(ctx)
 	}
+}
+
+// cleanupExtensions removes the rules of extensions that are switched off.
+func (p *Proxy) cleanupExtensions(ctx context.Context) {
+	logger := klog.FromContext(ctx)
 	if !p.tunnelFlags.enabled {
 		if err := redirect.Withdraw(ctx); err != nil {
 			logger.Error(err, "Failed to remove the rules of the tunnel's ports of an earlier run; run 'openshift start node --cleanup' to try again")
