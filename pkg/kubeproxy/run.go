@@ -253,8 +253,13 @@ func (p *Proxy) serveManifests(ctx context.Context) (remove func(), err error) {
 	return remove, nil
 }
 
-// cleanupAgain removes the rules of other proxy modes, once in a sync period until it succeeds or ctx ends.
+// cleanupAgain removes the rules of the mode iptables in the mode nftables, and otherwise those of the mode nftables, once in a sync
+// period until it succeeds or ctx ends. Those of ipvs are not tried again: that would end virtual servers of other software each time.
 func (p *Proxy) cleanupAgain(ctx context.Context) {
+	failed := proxynftables.CleanupLeftovers
+	if p.options.Config().Mode == proxyconfig.ProxyModeNFTables {
+		failed = proxyiptables.CleanupLeftovers
+	}
 	ticker := time.NewTicker(p.options.Config().SyncPeriod.Duration)
 	defer ticker.Stop()
 	for {
@@ -263,7 +268,7 @@ func (p *Proxy) cleanupAgain(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if p.options.Cleanup(ctx, false) == nil {
+		if !failed(ctx) {
 			klog.FromContext(ctx).Info("Removed the rules of other proxy modes")
 			return
 		}
