@@ -83,6 +83,28 @@ func TestExplain_APIServerErrors(t *testing.T) {
 	}
 }
 
+// TestNew_KubeconfigWithoutAClient: what a client cannot be made of is found before the node runs.
+func TestNew_KubeconfigWithoutAClient(t *testing.T) {
+	encode := base64.StdEncoding.EncodeToString
+	for _, test := range []struct{ name, server, user string }{
+		{"no file", "", ""},
+		{"key of nothing", "https://192.0.2.254", "client-key-data: a2V5, client-certificate-data: " + encode(certificate(t, time.Now().Add(time.Hour)))},
+		{"no port", "https://192.0.2.254:port", ""},
+		{"authority that is none", "https://192.0.2.254, certificate-authority-data: " + encode([]byte("nonsense")), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, file := proxyFor(t, test.server, test.user)
+			if test.server == "" {
+				file = "/nowhere"
+			}
+			_, err := New(parse(t, "masterKubeConfig: "+file), Overrides{})
+			if err == nil || !strings.Contains(err.Error(), ":3: masterKubeConfig: "+file+": ") {
+				t.Errorf("got %v, want the field and the kubeconfig in it", err)
+			}
+		})
+	}
+}
+
 // TestAskAPIServer_OnlyListsNodes: the client has no right to get one.
 func TestAskAPIServer_OnlyListsNodes(t *testing.T) {
 	for name, nodes := range map[string][]v1.Node{"the Node": {{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}}, "no Node": nil} {
@@ -136,7 +158,7 @@ func proxyFor(t *testing.T, server, user string) (p *Proxy, file string) {
 	file = filepath.Join(t.TempDir(), "node.kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x,
 contexts: [{name: x, context: {cluster: x, user: x}}],
-clusters: [{name: x, cluster: {server: %q}}], users: [{name: x, user: {%s}}]}`, server, strings.Trim(user, "{}"))
+clusters: [{name: x, cluster: {server: %s}}], users: [{name: x, user: {%s}}]}`, server, strings.Trim(user, "{}"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -277,10 +278,8 @@ func (p *Proxy) validateObjects() error {
 	case kubeconfig == "" && master == "":
 		return p.config.Errorf("masterKubeConfig", "missing: set it to the kubeconfig of this node, or start with --manifests=DIR")
 	}
-	if _, err := p.clientConfig(); err != nil {
-		return p.config.Errorf(p.kubeconfigPath(), "%s: %w", kubeconfig, err)
-	}
-	return nil
+	_, err := newClient(p, kubernetes.NewForConfig)
+	return err
 }
 
 // master returns the API server's address that overrides the kubeconfig's, or "".

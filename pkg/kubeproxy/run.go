@@ -225,14 +225,14 @@ func (p *Proxy) claimsClient() (kubernetes.Interface, error) {
 	})
 }
 
-// newClient returns a client of the API server. Its error names the field of the configuration.
+// newClient returns a client of the API server. Its error names the field of the configuration, and the kubeconfig.
 func newClient[T any](p *Proxy, create func(*rest.Config) (T, error)) (client T, err error) {
 	config, err := p.clientConfig()
 	if err == nil {
 		client, err = create(config)
 	}
 	if err != nil {
-		return client, p.config.Errorf(p.kubeconfigPath(), "%w", err)
+		return client, p.config.Errorf(p.kubeconfigPath(), "%s: %w", cmp.Or(p.options.Config().ClientConnection.Kubeconfig, p.master()), err)
 	}
 	return client, nil
 }
