@@ -66,6 +66,7 @@ const (
 	allowNodeIPsKey   = "egress-snat-allow-node-ips"
 	loadBalancersKey  = "egress-snat-load-balancer-ips"
 	portSecurityKey   = "egress-snat-port-security"
+	minSyncPeriodKey  = "egress-snat-min-sync-period"
 )
 
 // autoBackend is the value of egress-snat-backend that selects nftables if the kernel has it.
@@ -97,7 +98,7 @@ func (f *egressFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.allowNodeIPs, allowNodeIPsKey, false, "An egress IP may be a node's primary address (the first InternalIP that it registered with).")
 	fs.BoolVar(&f.loadBalancerIPs, loadBalancersKey, false, "The egress IP of a Service of type LoadBalancer without external IPs is its first load-balancer IP "+
 		"(status.loadBalancer.ingress, of ipMode VIP).")
-	fs.DurationVar(&f.minSyncPeriod, "egress-snat-min-sync-period", 100*time.Millisecond, "The least time between two writes of egress SNAT rules, for example '100ms' or '1s'. "+
+	fs.DurationVar(&f.minSyncPeriod, minSyncPeriodKey, 100*time.Millisecond, "The least time between two writes of egress SNAT rules, for example '100ms' or '1s'. "+
 		"Changes in between are written together. At most half of the proxy's sync period.")
 	fs.StringVar(&f.scope, scopeKey, string(placement.Node), "Whose pods a node writes rules for. 'node': those whose packets leave through this node, "+
 		"which are the pods that EndpointSlices place on it or on no node, and those with addresses in the Node's podCIDRs. "+

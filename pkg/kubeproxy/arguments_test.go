@@ -185,6 +185,33 @@ func TestNew_EgressArgumentErrors(t *testing.T) {
 	}
 }
 
+// TestNew_PeriodErrors: the field is one that is in the file.
+func TestNew_PeriodErrors(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kube-proxy.yaml")
+	text := "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\niptables: {minSyncPeriod: 2m, syncPeriod: 1m}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ config, want string }{
+		{"iptablesSyncPeriod: 3h\nproxyArguments: {iptables-min-sync-period: [2h]}", ":4: proxyArguments.iptables-min-sync-period: with a sync period of 3h0m0s, iptables-min-sync-period can be at most 1h0m0s, but it is 2h0m0s"},
+		{"iptablesSyncPeriod: 3h\nproxyArguments: {iptables-min-sync-period: [1h]}", ""},
+		{"iptablesSyncPeriod: 100ms", ":3: iptablesSyncPeriod: with a sync period of 100ms, iptables-min-sync-period can be at most 100ms, but it is 1s"},
+		{"proxyArguments: {iptables-sync-period: [100ms]}", ":3: proxyArguments.iptables-sync-period: with"},
+		{"proxyArguments: {proxy-mode: [ipvs], egress-snat: ['false'], ipvs-sync-period: [100ms]}", ":3: proxyArguments.ipvs-sync-period: with a sync period of 100ms, ipvs-min-sync-period"},
+		{"proxyArguments: {config: ['" + file + "']}", ":3: proxyArguments.config: with a sync period of 1m0s"},
+		{"iptablesSyncPeriod: 100ms\nproxyArguments: {iptables-min-sync-period: [0s]}", ""},
+		{"iptablesSyncPeriod: 100ms\nproxyArguments: {iptables-min-sync-period: [0s], egress-snat-min-sync-period: [100ms]}", ":4: proxyArguments.egress-snat-min-sync-period: invalid value \"100ms\": expected a duration from 0s to 50ms"},
+	} {
+		p, err := New(parse(t, test.config), Overrides{Manifests: t.TempDir()})
+		switch {
+		case (err == nil) != (test.want == "") || err != nil && (!strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n")):
+			t.Errorf("%s: got %v, want %q alone", test.config, err, test.want)
+		case err == nil && p.extension.MinSyncPeriod > p.extension.SyncPeriod/2:
+			t.Errorf("%s: two writes are %s apart, more than half of the sync period", test.config, p.extension.MinSyncPeriod)
+		}
+	}
+}
+
 // TestNew_InstallNeedsLabels: with the plugin pods of unknown labels do not start.
 func TestNew_InstallNeedsLabels(t *testing.T) {
 	const install = "egress-snat-cni-install: [/opt/cni/bin], egress-snat-kubelet-socket: ['']"

@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
+	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -121,8 +122,9 @@ func (p *Proxy) validate() error {
 		return err // kube-proxy would report the mode again, in other words
 	}
 	proxy := p.options.Config()
-	errs := []error{p.validateObjects(), p.validatePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeEgressFlags(), p.takeTunnel()}
-	if err := p.options.Validate(); err != nil {
+	periods := p.takePeriods()
+	errs := []error{p.validateObjects(), periods, p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeEgressFlags(), p.takeTunnel()}
+	if err := p.options.Validate(); err != nil && periods == nil { // it would report them again, in other words
 		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
 	}
 	if err := logsapi.Validate(&proxy.Logging, utilfeature.DefaultFeatureGate, field.NewPath("logging")).ToAggregate(); err != nil {
@@ -131,15 +133,38 @@ func (p *Proxy) validate() error {
 	return errors.Join(errs...)
 }
 
-// validatePeriods leaves time to check the kernel twice in a sync period.
-func (p *Proxy) validatePeriods() error {
-	const path = "proxyArguments.egress-snat-min-sync-period"
+// takePeriods refuses periods with which the proxier does not start, and leaves time to check the kernel twice in a sync period.
+func (p *Proxy) takePeriods() error {
+	proxier, mode := p.options.Config(), "iptables"
+	if proxier.Mode == proxyconfig.ProxyModeIPVS {
+		mode = "ipvs"
+	}
+	period, least := proxier.SyncPeriod.Duration, proxier.MinSyncPeriod.Duration
+	if most := min(period, proxyutil.FullSyncPeriod); least > most { // upstream's runner panics above FullSyncPeriod
+		return p.config.Errorf(p.periodPath(mode), "with a sync period of %s, %s-min-sync-period can be at most %s, but it is %s", period, mode, most, least)
+	}
 	least, most := p.extension.MinSyncPeriod, p.extension.SyncPeriod/2
-	if p.flags.enabled && (least < 0 || least > most) {
-		return p.config.Errorf(path, "invalid value \"%s\": expected a duration from 0s to %s, half of the sync period", least, most)
+	switch {
+	case !p.given(minSyncPeriodKey):
+		p.extension.MinSyncPeriod = min(least, most)
+	case p.flags.enabled && (least < 0 || least > most):
+		return p.config.Errorf("proxyArguments."+minSyncPeriodKey, "invalid value \"%s\": expected a duration from 0s to %s, half of the sync period", least, most)
 	}
 	return nil
 }
+
+// periodPath returns the field that sets one of the proxier's periods.
+func (p *Proxy) periodPath(mode string) string {
+	for _, argument := range []string{"config", mode + "-min-sync-period", mode + "-sync-period"} {
+		if p.given(argument) {
+			return "proxyArguments." + argument
+		}
+	}
+	return "iptablesSyncPeriod"
+}
+
+// given tells whether proxyArguments has an argument.
+func (p *Proxy) given(argument string) bool { return len(p.config.Values(argument)) > 0 }
 
 // takeEgressFlags parses this project's flags that are not booleans.
 func (p *Proxy) takeEgressFlags() error {
@@ -288,7 +313,7 @@ func (p *Proxy) master() string { return p.config.Last("master", "") }
 // kubeconfigPath returns the field that names the kubeconfig.
 func (p *Proxy) kubeconfigPath() string {
 	for _, argument := range []string{"config", "kubeconfig"} {
-		if len(p.config.Values(argument)) > 0 && p.options.Config().ClientConnection.Kubeconfig != p.config.NodeConfig.MasterKubeConfig {
+		if p.given(argument) && p.options.Config().ClientConnection.Kubeconfig != p.config.NodeConfig.MasterKubeConfig {
 			return "proxyArguments." + argument
 		}
 	}
