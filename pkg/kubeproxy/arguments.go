@@ -149,6 +149,14 @@ var DefaultExclusions = []string{"169.254.0.0/16", "224.0.0.0/4", "fe80::/10", "
 // clusterCIDRKey is the only argument that takes a list where kube-proxy's flag does not.
 const clusterCIDRKey = "cluster-cidr"
 
+// endings are flags of kube-proxy with which no node runs, and what to do instead.
+var endings = map[string]string{
+	"cleanup":         "use 'openshift start node --cleanup'",
+	"init-only":       "use 'openshift start node --init-only'",
+	"version":         "use 'openshift version'",
+	"write-config-to": "remove the argument",
+}
+
 // setArguments sets the flags in origin's order: first the defaults of a node, then the fields of
 // the NodeConfig, then proxyArguments. Later ones override earlier ones. All errors in
 // proxyArguments are returned together.
@@ -244,6 +252,9 @@ func (a *arguments) set(config *nodeconfig.Config, key string, values []string) 
 		if err := a.flags.Set(key, value); err != nil {
 			errs = append(errs, config.Errorf(fmt.Sprintf("%s[%d]", path, i), "%w; expected a value of the type %s", err, flag.Value.Type()))
 		}
+	}
+	if instead, ends := endings[flag.Name]; ends && flag.Value.String() != flag.DefValue {
+		errs = append(errs, config.Errorf(path, "it would end the node: %s", instead))
 	}
 	return errors.Join(errs...)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
-const argumentsIntro = `proxyArguments in node-config.yaml takes every flag of kube-proxy, without the dashes, and the
+const argumentsIntro = `proxyArguments in node-config.yaml takes the flags of kube-proxy, without the dashes, and the
 arguments of this project, which come first here. Each has a list of values:
 
   proxyArguments:
@@ -78,6 +78,9 @@ func describe(page *strings.Builder, f *pflag.Flag, field string) {
 	page.WriteString("\n")
 	if text, ok := usages[f.Name]; ok {
 		usage = text
+	}
+	if instead, ends := endings[f.Name]; ends {
+		usage = "Refused, because it would end the node: " + instead + "."
 	}
 	if field != "" {
 		usage += " The field " + field + " sets it as well."

@@ -63,6 +63,7 @@ func TestArgumentsHelp_NodeDefaults(t *testing.T) {
 		"proxy-mode ProxyMode (default iptables)", "oom-score-adj int32 (default 0)", "kube-api-qps float32 (default 10)", "kube-api-burst int32 (default 20)",
 		"The field masterClientConnectionOverrides.qps sets it as well", "The field iptablesSyncPeriod sets it as well",
 		"cluster-cidr string The networks of the cluster's pods, as many as there are", "and masterKubeConfig if it names a kubeconfig",
+		"cleanup bool (default false) Refused, because it would end the node: use 'openshift start node --cleanup'.",
 	} {
 		if !strings.Contains(others, want) {
 			t.Errorf("%q is missing", want)

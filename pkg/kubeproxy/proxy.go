@@ -17,7 +17,6 @@ import (
 	_ "k8s.io/component-base/logs/json/register"          // logging-format=json, as in kube-proxy's main
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics, as there
 	_ "k8s.io/component-base/metrics/prometheus/version"  // version metrics, as there
-	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kube-proxy/app"
 	proxyconfig "k8s.io/kubernetes/pkg/proxy/apis/config"
@@ -78,7 +77,6 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 		}
 	}
 	p := &Proxy{options: args.options, config: config, overrides: overrides, flags: args.egress, tunnelFlags: args.tunnel, invalid: func() bool { return false }}
-	verflag.PrintAndExitIfRequested()
 	if err := args.options.Complete(args.flags); err != nil {
 		return nil, config.Errorf("proxyArguments", "%w", err)
 	}
@@ -298,7 +296,7 @@ func (p *Proxy) validateObjects() error {
 	switch {
 	case p.overrides.Manifests != "" && (kubeconfig != "" || master != ""):
 		return p.config.Errorf(p.kubeconfigPath(), "--manifests=%s replaces the API server: remove this field, or start without --manifests", p.overrides.Manifests)
-	case p.overrides.Manifests != "" || p.options.CleanupAndExit || p.options.WriteConfigTo != "":
+	case p.overrides.Manifests != "":
 		return nil
 	case kubeconfig == "" && master == "":
 		return p.config.Errorf("masterKubeConfig", "missing: set it to the kubeconfig of this node, or start with --manifests=DIR")

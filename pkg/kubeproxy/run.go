@@ -45,12 +45,6 @@ const stopTime = 2 * time.Second
 func (p *Proxy) Run(ctx context.Context) error {
 	p.logStart(ctx)
 	utilfeature.DefaultMutableFeatureGate.AddMetrics()
-	if p.options.CleanupAndExit {
-		return p.Cleanup(ctx)
-	}
-	if p.options.WriteConfigTo != "" || p.options.InitAndExit {
-		return p.options.Run(ctx)
-	}
 	release, err := claimInstance(ctx, instanceFolder)
 	if err != nil {
 		return err

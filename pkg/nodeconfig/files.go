@@ -44,7 +44,7 @@ func resolveFiles(n *legacyconfigv1.NodeConfig, folder string) {
 		names = append(names, &n.PodManifestConfig.Path)
 	}
 	names = append(names, argumentFiles(n.ProxyArguments, func(name string) bool {
-		return slices.Contains([]string{"config", "kubeconfig", "write-config-to"}, hyphened(name))
+		return slices.Contains([]string{"config", "kubeconfig"}, hyphened(name))
 	})...)
 	names = append(names, argumentFiles(n.KubeletArguments, func(name string) bool {
 		return strings.HasSuffix(name, "-file") || strings.HasSuffix(name, "-dir")

@@ -122,17 +122,16 @@ func TestParse_Values(t *testing.T) {
 	}, {
 		name: "file names",
 		data: "masterKubeConfig: ../node.kubeconfig\nvolumeDirectory: /volumes\nservingInfo: {clientCA: ca.crt}\n" +
-			"proxyArguments: {config: [proxy.yaml], kubeconfig: ['', kube/config], write-config-to: [out], mode: [iptables]}\n" +
+			"proxyArguments: {config: [proxy.yaml], kubeconfig: ['', kube/config], mode: [iptables]}\n" +
 			"kubeletArguments: {cert-dir: [certs], tls-cert-file: [crt], v: ['2']}\n",
 		want: func(n *legacyconfigv1.NodeConfig) {
 			n.MasterKubeConfig = "/etc/origin/node.kubeconfig"
 			n.VolumeDirectory = "/volumes"
 			n.ServingInfo.ClientCA = "/etc/origin/node/ca.crt"
 			n.ProxyArguments = legacyconfigv1.ExtendedArguments{
-				"config":          {"/etc/origin/node/proxy.yaml"},
-				"kubeconfig":      {"", "/etc/origin/node/kube/config"},
-				"write-config-to": {"/etc/origin/node/out"},
-				"mode":            {"iptables"},
+				"config":     {"/etc/origin/node/proxy.yaml"},
+				"kubeconfig": {"", "/etc/origin/node/kube/config"},
+				"mode":       {"iptables"},
 			}
 			n.KubeletArguments = legacyconfigv1.ExtendedArguments{
 				"cert-dir":      {"/etc/origin/node/certs"},
