@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openshift/origin-node/pkg/kubeproxy"
+	"github.com/openshift/origin-node/pkg/manifests"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
@@ -14,7 +15,7 @@ func newExCommand() *cobra.Command {
 }
 
 func newValidateNodeConfigCommand() *cobra.Command {
-	var manifests string
+	var folder string
 	c := &cobra.Command{
 		Use:   "node-config FILE",
 		Short: "Check a node's configuration as 'start node' does, without running it",
@@ -24,13 +25,18 @@ func newValidateNodeConfigCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := kubeproxy.New(config, kubeproxy.Overrides{Manifests: manifests}); err != nil {
+			if _, err := kubeproxy.New(config, kubeproxy.Overrides{Manifests: folder}); err != nil {
 				return err
+			}
+			if folder != "" {
+				if _, err := manifests.Load(folder); err != nil {
+					return fmt.Errorf("--manifests: %w", err)
+				}
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "%s is valid\n", args[0])
 			return err
 		},
 	}
-	c.Flags().StringVar(&manifests, "manifests", "", "Check the configuration of a node that is started with this --manifests.")
+	c.Flags().StringVar(&folder, "manifests", "", "Check the configuration of a node that is started with this --manifests.")
 	return c
 }
