@@ -189,6 +189,23 @@ func TestNew_EgressArgumentErrors(t *testing.T) {
 	}
 }
 
+// TestNew_PathErrors: the same configuration always has the same message, by which a node knows that it was told.
+func TestNew_PathErrors(t *testing.T) {
+	keys := []string{socketKey, cniSocketKey, kubeletSocketKey, cniConfDirKey, cniInstallKey, journalKey}
+	for range 20 { // a random order may be the right one
+		_, err := New(parse(t, "proxyArguments: {"+strings.Join(keys, ": [a], ")+": [a]}"), Overrides{Manifests: t.TempDir()})
+		var named []string
+		for line := range strings.Lines(fmt.Sprint(err)) {
+			_, rest, _ := strings.Cut(line, "proxyArguments.")
+			key, _, _ := strings.Cut(rest, ": ")
+			named = append(named, key)
+		}
+		if diff := cmp.Diff(keys, named); diff != "" {
+			t.Fatalf("fields of errors (-want +got):\n%s", diff)
+		}
+	}
+}
+
 // TestNew_PeriodErrors: the field is one that is in the file.
 func TestNew_PeriodErrors(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kube-proxy.yaml")

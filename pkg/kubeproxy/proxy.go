@@ -232,17 +232,23 @@ func (p *Proxy) takeBackend() error {
 }
 
 func (p *Proxy) validatePaths() error {
-	const most = 95 // bytes: unix(7) allows 107, and the temporary name of the socket is longer
+	// Bytes: unix(7) allows 107, and the temporary name of a socket is longer than its path; the kernel takes no longer path of a folder.
+	const mostOfSocket, mostOfFolder = 95, 4095
 	var errs []error
 	attaching := p.flags.attaching
-	for key, socket := range map[string]string{socketKey: p.flags.socket, cniSocketKey: attaching.Socket, kubeletSocketKey: attaching.Kubelet} {
-		if socket != "" && (!filepath.IsAbs(socket) || len(socket) > most) {
-			errs = append(errs, p.config.Errorf("proxyArguments."+key, "invalid value %q: expected the absolute path of a socket, at most %d bytes, or nothing", socket, most))
-		}
-	}
-	for key, folder := range map[string]string{cniConfDirKey: attaching.Lists, cniInstallKey: attaching.Install, journalKey: p.flags.journal.folder} {
-		if folder != "" && !filepath.IsAbs(folder) {
-			errs = append(errs, p.config.Errorf("proxyArguments."+key, "invalid value %q: expected the absolute path of a folder, or nothing", folder))
+	for _, a := range []struct {
+		key, path, what string
+		most            int
+	}{
+		{socketKey, p.flags.socket, "socket", mostOfSocket},
+		{cniSocketKey, attaching.Socket, "socket", mostOfSocket},
+		{kubeletSocketKey, attaching.Kubelet, "socket", mostOfSocket},
+		{cniConfDirKey, attaching.Lists, "folder", mostOfFolder},
+		{cniInstallKey, attaching.Install, "folder", mostOfFolder},
+		{journalKey, p.flags.journal.folder, "folder", mostOfFolder},
+	} {
+		if a.path != "" && (!filepath.IsAbs(a.path) || len(a.path) > a.most) {
+			errs = append(errs, p.config.Errorf("proxyArguments."+a.key, "invalid value %q: expected the absolute path of a %s, at most %d bytes, or nothing", a.path, a.what, a.most))
 		}
 	}
 	if attaching.Install != "" && (attaching.Lists == "" || attaching.Socket == "") {
