@@ -563,6 +563,7 @@ func TestStart_ErrorsSayWhatToDo(t *testing.T) {
 		{"negative period", `egress-snat-min-sync-period: ["-1s"]`, nil, []string{"proxyArguments.egress-snat-min-sync-period", "from 0s to 2.5s"}},
 		{"period longer than looks allow", `egress-snat-min-sync-period: ["10m"]`, nil, []string{"proxyArguments.egress-snat-min-sync-period", "from 0s to 2.5s"}},
 		{"kube-proxy refuses", `iptables-masquerade-bit: ["99"]`, nil, []string{"proxyArguments", "kube-proxy refuses", "MasqueradeBit"}},
+		{"unknown feature gate", `feature_gates: ["NoSuchGate=true"]`, nil, []string{"proxyArguments.feature-gates: unrecognized feature gate: NoSuchGate"}},
 		{"no configuration", "", []string{"--config="}, []string{"--config=FILE is required"}},
 		{"missing configuration", "", []string{"--config=/nowhere.yaml"}, []string{"/nowhere.yaml"}},
 		{"kubelet asked for", "", []string{"--enable=kubelet"}, []string{"kubelet", "only the proxy"}},

@@ -189,6 +189,18 @@ func TestNew_EgressArgumentErrors(t *testing.T) {
 	}
 }
 
+// TestNew_ErrorsNameTheField: those of kube-proxy do not.
+func TestNew_ErrorsNameTheField(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"config: [/nowhere]":           ":4: proxyArguments.config: open /nowhere",
+		"master: ['http://192.0.2.1']": ":4: proxyArguments.master: --manifests=",
+	} {
+		if _, err := New(parse(t, "proxyArguments:\n  "+arguments), Overrides{Manifests: t.TempDir()}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q in it", arguments, err, want)
+		}
+	}
+}
+
 // TestNew_PathErrors: the same configuration always has the same message, by which a node knows that it was told.
 func TestNew_PathErrors(t *testing.T) {
 	keys := []string{socketKey, cniSocketKey, kubeletSocketKey, cniConfDirKey, cniInstallKey, journalKey}

@@ -78,7 +78,7 @@ func New(config *nodeconfig.Config, overrides Overrides) (*Proxy, error) {
 	}
 	p := &Proxy{options: args.options, config: config, overrides: overrides, flags: args.egress, tunnelFlags: args.tunnel, invalid: func() bool { return false }}
 	if err := args.options.Complete(args.flags); err != nil {
-		return nil, config.Errorf("proxyArguments", "%w", err)
+		return nil, config.Errorf(p.incompletePath(), "%w", err)
 	}
 	if connection := &args.options.Config().ClientConnection; connection.Kubeconfig == "" {
 		// kube-proxy's own configuration file, if one is given, need not name it again.
@@ -159,6 +159,16 @@ func (p *Proxy) periodPath(mode string) string {
 		}
 	}
 	return "iptablesSyncPeriod"
+}
+
+// incompletePath returns the field that kube-proxy takes files and feature gates from, if it is in the file.
+func (p *Proxy) incompletePath() string {
+	for _, argument := range []string{"config", "feature-gates"} { // a file has its own gates
+		if p.given(argument) {
+			return "proxyArguments." + argument
+		}
+	}
+	return "proxyArguments"
 }
 
 // given tells whether proxyArguments has an argument.
@@ -314,8 +324,11 @@ func (p *Proxy) validateObjects() error {
 // master returns the API server's address that overrides the kubeconfig's, or "".
 func (p *Proxy) master() string { return p.config.Last("master", "") }
 
-// kubeconfigPath returns the field that names the kubeconfig.
+// kubeconfigPath returns the field that names the kubeconfig, or the API server if there is none.
 func (p *Proxy) kubeconfigPath() string {
+	if p.options.Config().ClientConnection.Kubeconfig == "" && p.master() != "" {
+		return "proxyArguments.master"
+	}
 	for _, argument := range []string{"config", "kubeconfig"} {
 		if p.given(argument) && p.options.Config().ClientConnection.Kubeconfig != p.config.NodeConfig.MasterKubeConfig {
 			return "proxyArguments." + argument

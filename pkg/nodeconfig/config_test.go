@@ -67,7 +67,7 @@ func TestFiles_ResolvedSortedUnique(t *testing.T) {
 }
 
 func TestErrorf_Line(t *testing.T) {
-	c := mustParse(t, "# first line\n"+header+"proxyArguments:\n  cluster-cidr:\n  - 10.0.0.0/8\n  a.b: [x]\n")
+	c := mustParse(t, "# first line\n"+header+"proxyArguments:\n  cluster-cidr:\n  - 10.0.0.0/8\n  a.b: [x]\n  egress_snat: [x]\n")
 	for _, tc := range []struct {
 		path string
 		want int
@@ -76,6 +76,7 @@ func TestErrorf_Line(t *testing.T) {
 		{"proxyArguments.cluster-cidr[7]", 5},
 		{"proxyArguments.a.b[0]", 7},
 		{"proxyArguments.a.c", 4},
+		{"proxyArguments.egress-snat", 8},
 		{"proxyArguments.mode", 4},
 		{"servingInfo.bindAddress", 2},
 		{"", 2},

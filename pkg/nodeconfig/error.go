@@ -12,7 +12,7 @@ import (
 type Error = fileerror.Error
 
 // Errorf returns an *Error about the field at path, which is written as in
-// Error.Path. Its line is the field's, or that of the nearest ancestor that is
+// Error.Path, or with hyphens in the place of an argument's underscores. Its line is the field's, or that of the nearest ancestor that is
 // in the file when the field itself is not.
 func (c *Config) Errorf(path, format string, args ...any) *Error {
 	return &Error{File: c.File, Line: c.line(path), Path: path, Err: fmt.Errorf(format, args...)}
@@ -22,6 +22,11 @@ func (c *Config) line(path string) int {
 	for {
 		if line, ok := c.lines[path]; ok || path == "" {
 			return line
+		}
+		for written, line := range c.lines { // an argument with underscores
+			if hyphened(written) == path {
+				return line
+			}
 		}
 		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
