@@ -42,22 +42,26 @@ func assemble(objects []*object) (*Objects, []*Error) {
 
 // mirrored returns the EndpointSlices of all Endpoints.
 //
-// The API server's own Endpoints are labelled skip-mirror because slices of the
-// same endpoints exist beside them. So the label is heeded where the folder has
-// slices for the Service. Where it has none (somebody saved only Services and
-// Endpoints) heeding it would silently leave the Service without endpoints.
+// No Endpoints of a Service with a selector are mirrored by an API server, nor
+// those labelled skip-mirror, such as its own: slices of the same endpoints exist
+// beside them. So it is here where the folder has slices for the Service. Where
+// it has none (somebody saved only Services and Endpoints) that would silently
+// leave the Service without endpoints.
 func mirrored(objects []*object) []*object {
-	sliced := map[string]bool{}
+	sliced, selecting := map[string]bool{}, map[string]bool{}
 	for _, o := range objects {
-		if slice, ok := o.apiObject.(*discoveryv1.EndpointSlice); ok {
-			sliced[slice.Namespace+"/"+slice.Labels[discoveryv1.LabelServiceName]] = true
+		switch obj := o.apiObject.(type) {
+		case *discoveryv1.EndpointSlice:
+			sliced[obj.Namespace+"/"+obj.Labels[discoveryv1.LabelServiceName]] = true
+		case *v1.Service:
+			selecting[obj.Namespace+"/"+obj.Name] = len(obj.Spec.Selector) > 0
 		}
 	}
 	var all []*object
 	done := map[string]bool{} // the same Endpoints twice are one error, not more
 	for _, o := range objects {
 		key := o.GetNamespace() + "/" + o.GetName()
-		copied := sliced[key] && o.GetLabels()[discoveryv1.LabelSkipMirror] == "true"
+		copied := sliced[key] && (selecting[key] || o.GetLabels()[discoveryv1.LabelSkipMirror] == "true")
 		if len(o.mirrored) > 0 && !copied && !done[key] {
 			done[key] = true
 			all = append(all, o.mirrored...)

@@ -178,10 +178,14 @@ func TestMirror_BesideSlicesOfTheSameService(t *testing.T) {
 	const slice = "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: web-1, namespace: shop, labels: {kubernetes.io/service-name: web}}\naddressType: IPv4\nendpoints: [{addresses: [10.0.0.9]}]\n"
 	const subsets = "subsets:\n- addresses: [{ip: 10.0.0.1}]\n"
 	const skip = "  labels: {endpointslice.kubernetes.io/skip-mirror: \"true\"}\n"
+	const service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, namespace: shop}\nspec: {clusterIP: 10.96.0.1, ports: [{port: 80}], selector: {app: web}}\n"
 	for _, test := range []struct {
 		name, text string
 		want       int
 	}{
+		{"of a Service with a selector", head1 + subsets + slice + service, 1},
+		{"slices of a Service with a selector were not saved", head1 + subsets + service, 1},
+		{"of a Service without a selector", head1 + subsets + slice + strings.Replace(service, ", selector: {app: web}", "", 1), 2},
 		{"both count", head1 + subsets + slice, 2},
 		{"a copy of the slices", head1 + skip + subsets + slice, 1},
 		{"the slices were not saved", head1 + skip + subsets, 1},
