@@ -377,6 +377,19 @@ func TestConfiguration_ChangeOfTheKubeconfig(t *testing.T) {
 	}
 }
 
+// TestConfiguration_ChangeOfTheKubeconfigOfKubeProxysFile: it is named by a file that the configuration names.
+func TestConfiguration_ChangeOfTheKubeconfigOfKubeProxysFile(t *testing.T) {
+	n := simpleNode(t)
+	n.useKubeconfig("http://127.0.0.1:1")
+	n.Write(n.File("kube-proxy.yaml"), []byte("apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nmode: iptables\nconntrack: {maxPerCore: 0}\nclientConnection: {kubeconfig: "+n.File("node.kubeconfig")+"}\n"))
+	n.Configure(`{config: ["kube-proxy.yaml"]}`)
+	n.Start()
+	n.Says("Waiting for caches to sync")
+	n.Write(n.File("node.kubeconfig"), []byte("nonsense"))
+	n.Says("The configuration has changed but is not valid")
+	n.Stop()
+}
+
 func TestManifests_BrokenOneKeepsTheLastState(t *testing.T) {
 	n := simpleNode(t)
 	n.serve(n.Outside(), whoamiPort, "tcp4")

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/yaml"
 
 	"github.com/openshift/origin-node/pkg/kubeproxy"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
@@ -178,12 +179,29 @@ func tellFailure(ctx context.Context, failure error) {
 // writes to a broken pipe as its standard output or error. Child processes are not affected.
 func outliveLog() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// watch watches the files of the configuration. They are loaded for use after that, so that no
-// change is missed in between.
+// watch watches the files of the configuration, and the kubeconfig that kube-proxy's own file names. They are loaded for use after
+// that, so that no change is missed in between.
 func (o *nodeOptions) watch(ctx context.Context) (*configWatch, error) {
 	config, err := nodeconfig.Load(o.config)
 	if err != nil {
 		return nil, err
 	}
-	return newConfigWatch(ctx, config.Files(), clock.RealClock{}), nil
+	files := config.Files()
+	if kubeconfig := kubeconfigOf(config.Last("config", "")); kubeconfig != "" {
+		files = append(files, kubeconfig)
+	}
+	return newConfigWatch(ctx, files, clock.RealClock{}), nil
+}
+
+// kubeconfigOf returns the absolute name of the kubeconfig that a configuration file of kube-proxy names, or "" if none can be read there.
+func kubeconfigOf(file string) string {
+	var proxy struct {
+		ClientConnection struct{ Kubeconfig string }
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || yaml.Unmarshal(text, &proxy) != nil || proxy.ClientConnection.Kubeconfig == "" {
+		return ""
+	}
+	name, _ := filepath.Abs(proxy.ClientConnection.Kubeconfig) // as kube-proxy opens it
+	return name
 }
