@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
@@ -58,10 +57,8 @@ type Host struct {
 	served     []v1.IPFamily
 	running    sync.WaitGroup
 
-	// synced has the IP families in which the proxier has written all of its rules, and lastSync
-	// when it last wrote, in nanoseconds of Unix time.
-	synced   [2]atomic.Bool
-	lastSync [2]atomic.Int64
+	// synced has the IP families in which the proxier has written all of its rules.
+	synced [2]atomic.Bool
 	// told counts the kinds of objects of which the proxier knows that it knows them all.
 	told atomic.Int32
 
@@ -94,27 +91,13 @@ func (h *Host) Wrap(proxier proxy.Provider, served ...v1.IPFamily) proxy.Provide
 
 // AfterSync is called by the proxier, with its lock held: it only leaves notes.
 func (h *Host) AfterSync(family v1.IPFamily, fullSync bool) {
-	i := slices.Index(Families, family)
-	h.lastSync[i].Store(time.Now().UnixNano())
 	if !fullSync {
 		return
 	}
-	h.synced[i].Store(true)
+	h.synced[slices.Index(Families, family)].Store(true)
 	for _, e := range h.extensions {
 		e.ProxierSynced(family)
 	}
-}
-
-// LastSyncs returns when the proxier last wrote its rules, by IP family; a family that it has not
-// written yet is missing.
-func (h *Host) LastSyncs() map[v1.IPFamily]time.Time {
-	last := map[v1.IPFamily]time.Time{}
-	for i, family := range Families {
-		if at := h.lastSync[i].Load(); at != 0 {
-			last[family] = time.Unix(0, at)
-		}
-	}
-	return last
 }
 
 // Knows tells whether the proxier knows all Services and EndpointSlices.

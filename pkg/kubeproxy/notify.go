@@ -108,6 +108,9 @@ func (n *notifier) watch(ctx context.Context) error {
 // lastQueued is when the proxier of each IP family was last asked for a sync.
 func lastQueued() map[string]float64 { return byFamily(proxymetrics.SyncProxyRulesLastQueuedTimestamp) }
 
+// lastSynced is when it last completed one.
+func lastSynced() map[string]float64 { return byFamily(proxymetrics.SyncProxyRulesLastTimestamp) }
+
 // settledPeriod is how often the state is checked once it is ready; often enough for a watchdog, if it is not zero.
 func settledPeriod(watchdog time.Duration) time.Duration {
 	if watchdog > 0 {
@@ -200,21 +203,6 @@ func (n *notifier) proxier(now time.Time, queued, done map[string]float64) (sync
 	}
 	return synced, overdue
 }
-
-// syncsOf is what a notifier's synced returns where the proxier tells host of its syncs.
-func syncsOf(host *extension.Host) func() map[string]float64 {
-	return func() map[string]float64 {
-		syncs := map[string]float64{}
-		for family, at := range host.LastSyncs() {
-			syncs[string(family)] = float64(at.UnixNano()) / 1e9
-		}
-		return syncs
-	}
-}
-
-// syncsByMetric is what a notifier's synced returns where the proxier tells nobody: in the mode ipvs,
-// which no patch is for.
-func syncsByMetric() map[string]float64 { return byFamily(proxymetrics.SyncProxyRulesLastTimestamp) }
 
 func since(now, then time.Time) time.Duration {
 	if then.IsZero() {

@@ -97,15 +97,15 @@ func (p *Proxy) serve(ctx context.Context, n *notifier, idle chan<- struct{}, st
 	if err != nil {
 		return err
 	}
-	n.queued, n.knows = lastQueued, func() bool { return true }
-	if n.synced = syncsByMetric; p.options.Config().Mode != proxyconfig.ProxyModeIPVS {
+	n.queued, n.synced, n.knows = lastQueued, lastSynced, func() bool { return true }
+	if p.options.Config().Mode != proxyconfig.ProxyModeIPVS {
 		served := servedFamilies(server)
 		if len(extensions.all()) > 0 && p.extension.Proxier == reconcile.IPTables {
 			if err := checkServed(ctx, served); err != nil {
 				return err
 			}
 		}
-		server.Proxier, n.synced, n.knows = host.Wrap(server.Proxier, served...), syncsOf(host), host.Knows
+		server.Proxier, n.knows = host.Wrap(server.Proxier, served...), host.Knows
 	}
 	extensions.watch(ctx, clients, n)
 	if steers := p.flags.enabled && p.extension.Steering.Mode != holders.Off; !steers && p.overrides.Manifests == "" {
