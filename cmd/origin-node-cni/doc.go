@@ -27,8 +27,8 @@
 //	  start                                      the pod starts at once
 //	DEL is not done within 2 s                   a note for the next process, beside the socket (package attachments); DEL
 //	                                             never fails
-//	CHECK, and no process answers in time, or    success, but code 11 with refuse
-//	it waits for objects
+//	CHECK, and no process answers within 2 s,    success, but code 11 with refuse
+//	or it waits for objects
 //	CHECK, and the process does not know the     it is attached as by ADD, once
 //	container
 //	CHECK, and that fails, or the process        success with start, or with claimed if no Service of the

@@ -68,6 +68,7 @@ type node struct {
 	valid    []string
 	settings map[string]*os.File
 	err      error // of everything else
+	late     bool  // the second CHECK succeeds
 }
 
 func (n *node) TakeLocalPorts(id string, file *os.File) error {
@@ -100,6 +101,9 @@ func (n *node) Detach(_ context.Context, id string) error {
 func (n *node) Check(ctx context.Context, _ string) (cni.Decision, error) {
 	n.mu.Lock()
 	err := n.err
+	if n.late {
+		n.err = nil
+	}
 	n.mu.Unlock()
 	if no := (*cni.Failure)(nil); errors.As(err, &no) && no.Reason == cni.NotWritten {
 		<-ctx.Done() // it waits for a sync that succeeds
@@ -370,6 +374,36 @@ func TestAdd_NodeHangs(t *testing.T) {
 	if codeOf(t, err) != types.ErrTryAgainLater || !strings.Contains(err.Error(), "hangs") {
 		t.Errorf("error %v", err)
 	}
+}
+
+// TestCheck_NodeHangs: CHECK takes all its time only if the pod is stopped without an answer.
+func TestCheck_NodeHangs(t *testing.T) {
+	r := newRuntime(t, "1.0.0", `, "waitSeconds": 60`)
+	if code := r.add(); code != 0 {
+		t.Fatalf("ADD: code %d", code)
+	}
+	listener, err := net.Listen("unix", r.socket())
+	r.must(err)
+	t.Cleanup(func() { _ = listener.Close() })
+	began := time.Now()
+	r.must(r.cni.CheckNetworkList(t.Context(), r.list, r.pod))
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("CHECK took %s", took)
+	}
+}
+
+// TestCheck_WritesLate: a pod that CRI-O would stop gets all the time that there is.
+func TestCheck_WritesLate(t *testing.T) {
+	r, n := newRuntime(t, "1.0.0", `, "waitSeconds": 60`), &node{}
+	r.answeredBy(n)
+	if code := r.add(); code != 0 {
+		t.Fatalf("ADD: code %d", code)
+	}
+	r.must(attachments.WriteClaims(r.claims, []string{"shop"}))
+	n.mu.Lock()
+	n.err, n.late = &cni.Failure{Reason: cni.NotWritten}, true
+	n.mu.Unlock()
+	r.must(r.cni.CheckNetworkList(t.Context(), r.list, r.pod))
 }
 
 // TestAdd_Unanswered: the table of doc.go.

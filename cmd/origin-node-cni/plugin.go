@@ -25,6 +25,8 @@ const (
 	lookTime = 5 * time.Second
 	// delWait is how long DEL waits: addresses are to be given back soon, and the node can be told later.
 	delWait = 2 * time.Second
+	// checkWait is how long CHECK waits where the pod stays without an answer: CRI-O checks one pod after the other when it starts.
+	checkWait = 2 * time.Second
 	// statusWait is how long STATUS waits for the answer.
 	statusWait = 2 * time.Second
 )
@@ -245,8 +247,15 @@ func check(args *skel.CmdArgs) error {
 	ctx, cancel := context.WithTimeout(context.Background(), c.wait())
 	defer cancel()
 	client := cni.NewClient(c.Socket)
-	_, err = client.Check(ctx, args.ContainerID)
+	soon, stop := context.WithTimeout(ctx, checkWait)
+	defer stop()
+	_, err = client.Check(soon, args.ContainerID)
 	var no *cni.Failure
+	if err != nil && !c.stands(request.Pod, err) { // so the pod would be stopped
+		if _, later := client.Check(ctx, args.ContainerID); later == nil || errors.As(later, &no) {
+			err = later
+		}
+	}
 	if errors.As(err, &no) && no.Reason == cni.NotAttached { // its file was lost, or ADD has let it start without the node
 		decision, anew := client.Attach(ctx, request)
 		if anew == nil {
