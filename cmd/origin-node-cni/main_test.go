@@ -576,6 +576,10 @@ func TestCollect_NeedsTheSandboxes(t *testing.T) {
 	if codeOf(t, err) != types.ErrInvalidNetworkConfig || n.valid != nil {
 		t.Errorf("error %v, valid %v", err, n.valid)
 	}
+	err = r.cni.GCNetworkList(t.Context(), r.list, &libcni.GCArgs{}) // as CRI-O does, which then gives null
+	if err != nil || n.valid != nil {
+		t.Errorf("null: error %v, valid %v; expected that the node is told nothing", err, n.valid)
+	}
 }
 
 // TestAdd_WithoutAnAddress: a pod that may be bound does not start.

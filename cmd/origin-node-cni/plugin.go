@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -306,6 +307,11 @@ func collect(args *skel.CmdArgs) error {
 		return err
 	}
 	if c.ValidAttachments == nil {
+		var all map[string]json.RawMessage
+		_ = json.Unmarshal(args.StdinData, &all) // parse could read it
+		if all["cni.dev/valid-attachments"] != nil {
+			return nil // nothing follows from null, which CRI-O gives
+		}
 		return types.NewError(types.ErrInvalidNetworkConfig, "origin-node-cni: cni.dev/valid-attachments is missing", "")
 	}
 	valid := []string{}
