@@ -66,6 +66,8 @@ func (c *config) requestOf(args *skel.CmdArgs) (request cni.Request, ok bool, er
 	switch {
 	case args.IfName != cni.Interface || pod.Namespace == "" || pod.Name == "" || c.PrevResult == nil:
 		return cni.Request{}, false, nil
+	case pod.UID == "" && !c.mayBeBound(pod):
+		return cni.Request{}, false, nil
 	case pod.UID == "":
 		return cni.Request{}, false, types.NewError(types.ErrInvalidEnvironmentVariables, fmt.Sprintf(
 			"origin-node-cni: CNI_ARGS of the pod %s have no K8S_POD_UID; use a newer container runtime, or take the plugin out of the list", pod), "")
@@ -79,6 +81,12 @@ func (c *config) requestOf(args *skel.CmdArgs) (request cni.Request, ok bool, er
 		IPs: addressesOf(result, args.IfName), Interfaces: interfacesOf(result),
 	}
 	return request, len(request.IPs) > 0, nil
+}
+
+// mayBeBound tells whether a pod may be bound, so that it must not start while nobody knows which pod it is, or its address.
+func (c *config) mayBeBound(pod attachments.Pod) bool {
+	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
+	return err == nil && namespaces[pod.Namespace] && c.Unanswered != start
 }
 
 // interfacesOf returns the names of those on the node.

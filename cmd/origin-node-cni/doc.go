@@ -41,6 +41,6 @@
 // It is no plugin of NRI, which containerd and CRI-O have beside CNI: a runtime that loses an NRI plugin, or waits for it
 // for more than two seconds, starts pods without it.
 //
-// Interfaces other than eth0 and containers that are no pods are passed through; pods without an address, too, unless
-// Services of their namespace have claims.
+// Interfaces other than eth0 and containers that are no pods are passed through; pods without an address or a UID, too,
+// unless Services of their namespace have claims.
 package main

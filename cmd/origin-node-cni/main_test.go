@@ -548,14 +548,17 @@ func TestAdd_PassesThrough(t *testing.T) {
 	}
 }
 
-// TestAdd_NeedsAnUID: a pod of the same name is another one.
+// TestAdd_NeedsAnUID where a pod may be bound: one of the same name is another one.
 func TestAdd_NeedsAnUID(t *testing.T) {
-	r := newRuntime(t, "1.0.0", "")
-	r.pod.Args = r.pod.Args[:len(r.pod.Args)-1]
-	if code := r.add(); code != types.ErrInvalidEnvironmentVariables {
-		t.Errorf("code %d, expected %d", code, types.ErrInvalidEnvironmentVariables)
+	for namespace, want := range map[string]uint{"shop": types.ErrInvalidEnvironmentVariables, "bank": 0} {
+		r := newRuntime(t, "1.0.0", "")
+		r.must(attachments.WriteClaims(r.claims, []string{namespace}))
+		r.pod.Args = r.pod.Args[:len(r.pod.Args)-1]
+		if code := r.add(); code != want {
+			t.Errorf("%s has claims: code %d, expected %d", namespace, code, want)
+		}
+		r.must(r.cni.DelNetworkList(t.Context(), r.list, r.pod))
 	}
-	r.must(r.cni.DelNetworkList(t.Context(), r.list, r.pod))
 }
 
 // TestDel_OfAWrongConfiguration tells the node all the same.

@@ -44,7 +44,7 @@ func add(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
-	if !concerned && c.needsAddress(request) {
+	if !concerned && c.mayBeBound(request.Pod) {
 		return types.NewError(types.ErrTryAgainLater, fmt.Sprintf("origin-node-cni: prevResult has no address of the pod %s, and Services of its namespace may claim it", request.Pod), "")
 	}
 	if concerned {
@@ -73,12 +73,6 @@ func (c *config) giveLocalPorts(request cni.Request, ports *cni.Ports) error {
 	}
 	_ = setting.Close() // the write was seen to succeed
 	return nil
-}
-
-// needsAddress tells whether a pod may be bound, so that it must not start while nobody knows its address.
-func (c *config) needsAddress(request cni.Request) bool {
-	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
-	return err == nil && namespaces[request.Pod.Namespace] && c.Unanswered != start
 }
 
 // attach returns when a pod may start, with the source ports that it is to use; nil if any. What becomes of a pod that the node does not
