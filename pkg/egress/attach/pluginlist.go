@@ -17,19 +17,22 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/conflist"
+	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // pluginList keeps our plugin in the list of plugins that the container runtime uses, or tells if it is missing there:
 // network plugins write their list anew when they are updated, and ours is lost.
 type pluginList struct {
+	logger klog.Logger
 	folder string
 	// socket is where this node answers the plugin.
 	socket string
 	// plugins is the folder with our plugin, if it is to be put into the list; else empty.
 	plugins string
-	// entry is the one to put there: the one that was there last.
-	entry json.RawMessage
+	// last has the entry to put there: the one that was there last. It is kept in the file notes.
+	last  listed
+	notes string
 	// expected tells whether the plugin has been in the list.
 	expected func() bool
 	seen     bool
@@ -41,7 +44,18 @@ type pluginList struct {
 	contest    contest
 }
 
-func newPluginList(logger klog.Logger, config Config, expected func() bool, labelled func() error) *pluginList {
+// listed is the plugin's entry in a list.
+type listed struct {
+	Entry json.RawMessage `json:"entry"`
+	// List is the list's file; empty for none.
+	List string `json:"list"`
+}
+
+// longestNotes is the size of the file with a listed, at most.
+const longestNotes = 1 << 20
+
+// newPluginList returns one that knows what an earlier process has kept in the file notes.
+func newPluginList(logger klog.Logger, config Config, notes string, expected func() bool, labelled func() error) *pluginList {
 	entry := map[string]string{"type": cni.Plugin}
 	if config.Socket != attachments.DefaultSocket {
 		entry["socket"] = config.Socket
@@ -50,7 +64,33 @@ func newPluginList(logger klog.Logger, config Config, expected func() bool, labe
 	if err != nil {
 		logger.Error(err, "The CNI plugin is not kept in the list")
 	}
-	return &pluginList{folder: config.Lists, socket: config.Socket, plugins: config.Install, entry: encoded, expected: expected, labelled: labelled}
+	l := &pluginList{
+		logger: logger, folder: config.Lists, socket: config.Socket, plugins: config.Install, last: listed{Entry: encoded}, notes: notes,
+		expected: expected, labelled: labelled,
+	}
+	text, err := kept.Load(notes, longestNotes)
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &l.last)
+	}
+	if err != nil {
+		logger.Error(err, "Cannot read which options the CNI plugin had in the list; if it is missing there, it is put there without options")
+	}
+	return l
+}
+
+// note keeps the entry that a list has, for the time when other software has written the list anew.
+func (l *pluginList) note(list conflist.List, entry json.RawMessage) {
+	if bytes.Equal(entry, l.last.Entry) && list.Path == l.last.List {
+		return
+	}
+	l.last = listed{entry, list.Path}
+	text, err := json.Marshal(l.last)
+	if err == nil {
+		err = kept.Save(l.notes, append(text, '\n'))
+	}
+	if err != nil {
+		l.logger.Error(err, "Cannot keep the options that the CNI plugin has in the list; they are lost if the list is written anew while no node process runs")
+	}
 }
 
 // errUnlabelled means that nothing tells the labels of pods: with the plugin those of namespaces with egress IPs would not
@@ -65,7 +105,8 @@ var errFirst = errors.New("move it to the end, behind the plugin that gives pods
 func (l *pluginList) look(now time.Time) (changed string, missing error) {
 	list, err := l.find()
 	if entry := list.Entry(cni.Plugin); entry != nil {
-		l.entry, l.seen, l.ask = entry, true, refresh{}
+		l.note(list, entry)
+		l.seen, l.ask = true, refresh{}
 		if bytes.Equal(entry, list.Plugins[0]) {
 			return "", fmt.Errorf("%s: %w", list.Path, errFirst)
 		}
@@ -102,29 +143,35 @@ func socketOf(entry json.RawMessage) string {
 // redirect has the entry, which is of another configuration of this node, ask at this node's socket. Else it stays as it is.
 func (l *pluginList) redirect(list conflist.List) error {
 	entry := map[string]any{}
-	err := json.Unmarshal(l.entry, &entry)
-	if err == nil {
-		entry["socket"] = l.socket
-		l.entry, err = json.Marshal(entry)
+	if err := json.Unmarshal(l.last.Entry, &entry); err != nil {
+		return fmt.Errorf("%s: change the socket of %s: %w", list.Path, cni.Plugin, err)
 	}
+	entry["socket"] = l.socket
+	encoded, err := json.Marshal(entry)
 	if err != nil {
 		return fmt.Errorf("%s: change the socket of %s: %w", list.Path, cni.Plugin, err)
 	}
-	return list.Replace(cni.Plugin, l.entry)
+	return list.Replace(cni.Plugin, encoded)
 }
 
 // find returns the list that pods start with. Behind the configuration of a single plugin, such as Multus, that is one that
-// has our plugin.
+// has our plugin, or had it last.
 func (l *pluginList) find() (conflist.List, error) {
 	list, err := conflist.Find(l.folder)
 	if !errors.Is(err, conflist.ErrSingle) {
 		return list, err
 	}
 	all, _ := conflist.All(l.folder)
-	for _, list := range all {
-		if list.Entry(cni.Plugin) != nil {
-			return list, nil
+	for _, is := range []func(conflist.List) bool{
+		func(list conflist.List) bool { return list.Entry(cni.Plugin) != nil },
+		func(list conflist.List) bool { return list.Path == l.last.List },
+	} {
+		if i := slices.IndexFunc(all, is); i >= 0 {
+			return all[i], nil
 		}
+	}
+	if l.last.List != "" {
+		err = fmt.Errorf("%w; it was last in %s", err, l.last.List)
 	}
 	return list, err
 }
@@ -145,7 +192,7 @@ func (l *pluginList) put(list conflist.List, now time.Time) error {
 	if err := l.checkLabels(now); err != nil {
 		return fmt.Errorf("it is not put into %s: %w: %w", list.Path, errUnlabelled, err)
 	}
-	return list.Append(l.entry)
+	return list.Append(l.last.Entry)
 }
 
 // checkLabels returns why no pod's labels could be told, or nil. As long as the plugin cannot be put into the list the
@@ -201,7 +248,7 @@ const listPeriod = 2 * time.Second
 
 // followList keeps our plugin in the list, or tells if it is missing, until the context ends. It stays there then.
 func (a *Attacher) followList() {
-	list := newPluginList(a.logger, a.config,
+	list := newPluginList(a.logger, a.config, attachments.Entry(a.config.Socket),
 		func() bool { return len(a.store.All()) > 0 },
 		func() error { return a.pods.Available(a.ctx) })
 	events, end := watchFolder(a.logger, list.folder)

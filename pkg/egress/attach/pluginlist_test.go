@@ -44,11 +44,21 @@ func newListTest(t *testing.T, install, expected bool) *listTest {
 		config.Install = t.TempDir()
 	}
 	l := &listTest{T: t, now: time.Now()}
-	l.pluginList = newPluginList(klog.Background(), config, func() bool { return expected }, func() error {
+	l.begins(config, filepath.Join(t.TempDir(), "cni-entry"), expected)
+	return l
+}
+
+// begins has a process begin that finds the notes of the one before.
+func (l *listTest) begins(config Config, notes string, expected bool) {
+	l.pluginList = newPluginList(klog.Background(), config, notes, func() bool { return expected }, func() error {
 		l.asked++
 		return l.labels
 	})
-	return l
+}
+
+// restarts has another process look at the same folder.
+func (l *listTest) restarts() {
+	l.begins(Config{Socket: l.socket, Lists: l.folder, Install: l.plugins}, l.notes, false)
 }
 
 func (l *listTest) file() string { return filepath.Join(l.folder, "10-net.conflist") }
@@ -154,6 +164,23 @@ func TestPluginList_Puts(t *testing.T) {
 	}
 }
 
+// TestPluginList_KeepsOptions while no process runs. Notes that cannot be read are none.
+func TestPluginList_KeepsOptions(t *testing.T) {
+	l := newListTest(t, true, false)
+	l.installs()
+	l.writes(withPlugin)
+	l.sees("", "20")
+	l.writes(bridge)
+	l.restarts()
+	l.sees("", "20")
+	l.writes(bridge)
+	if err := os.WriteFile(l.notes, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.restarts()
+	l.sees("", "{\n      \"type\": \"origin-node-cni\"\n    }")
+}
+
 // TestPluginList_AsksLessAndLess often for the labels of pods while the answer is that they are not known, but looks each
 // time for a kubelet that is not there, and puts the plugin into the list when it is.
 func TestPluginList_AsksLessAndLess(t *testing.T) {
@@ -212,10 +239,14 @@ func TestPluginList_BehindASinglePlugin(t *testing.T) {
 	l.sees("single plugin", "")
 	l.writes(withPlugin)
 	l.sees("", "20")
-	if err := RemovePlugin(l.folder); err != nil {
-		t.Fatal(err)
-	}
+	l.writes(bridge[:30])
 	l.sees("single plugin", "")
+	l.sees("it was last in "+l.file(), "")
+	l.writes(bridge)
+	l.sees("", "20")
+	l.writes(bridge)
+	l.restarts()
+	l.sees("", "20")
 }
 
 // TestContest_RestsLongerAndLonger while other software removes the plugin, and ends when that stops.

@@ -8,6 +8,8 @@
 //	/var/lib/origin-node/claims           the namespaces with claims, which the plugin has to know while no
 //	                                      node process answers, also after a reboot; beside another socket than
 //	                                      the default one it is with the others
+//	/var/lib/origin-node/cni-entry        the plugin's entry in the runtime's list, beside claims; package attach
+//	                                      writes and reads it
 //
 // An Attachment also has the source ports that the pod has of its egress IPs, for its life.
 //

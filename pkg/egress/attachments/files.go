@@ -188,9 +188,12 @@ func Claims(socket string) string {
 	return filepath.Join(filepath.Dir(socket), "claims")
 }
 
+// Entry returns the file with the plugin's entry in the list of plugins, of a node that answers on a socket.
+func Entry(socket string) string { return filepath.Join(filepath.Dir(Claims(socket)), "cni-entry") }
+
 // Remove removes all that a node keeps which answers on a socket: nobody answers any more, and no pod is to wait.
 func Remove(socket string) error {
-	return errors.Join(removeFile(Claims(socket)), os.RemoveAll(Folder(socket)), os.RemoveAll(Released(socket)))
+	return errors.Join(removeFile(Claims(socket)), removeFile(Entry(socket)), os.RemoveAll(Folder(socket)), os.RemoveAll(Released(socket)))
 }
 
 // WriteClaims writes which namespaces have claims. It outlives a loss of power.

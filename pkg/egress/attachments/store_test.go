@@ -231,6 +231,7 @@ func TestTakeLeft_SparesWhatIsBeingWritten(t *testing.T) {
 func TestRemove_LeavesNothing(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "cni.sock")
 	must(t, WriteClaims(Claims(socket), []string{"shop"}))
+	must(t, os.WriteFile(Entry(socket), nil, 0o600))
 	must(t, open(t, Folder(socket)).Put(t.Context(), attachment("a", "web-0", 1, "10.128.0.5")))
 	must(t, Leave(Released(socket), attachment("a", "web-0", 1, "10.128.0.5")))
 	for range 2 {

@@ -23,7 +23,7 @@ const DefaultFolder = "/etc/cni/net.d"
 var ErrNone = errors.New("there is no configuration of a network")
 
 // ErrSingle means that the first file of a folder configures one plugin, to which nothing can be added.
-var ErrSingle = errors.New("the container runtime uses this file, which configures a single plugin; make it a .conflist so that another plugin can be added")
+var ErrSingle = errors.New("the container runtime uses this file, which configures a single plugin, so no other can be added to it; if it is Multus, add the plugin to the .conflist that Multus uses, else make the file a .conflist")
 
 // ErrReplaced means that somebody else has written the list meanwhile.
 var ErrReplaced = errors.New("the list was replaced meanwhile")
