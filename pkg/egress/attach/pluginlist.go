@@ -184,8 +184,8 @@ func (l *pluginList) put(list conflist.List, now time.Time) error {
 		return fmt.Errorf("it is not put into %s: %w; 'make install-cni' installs it", list.Path, err)
 	case info.Mode()&0o111 == 0:
 		return fmt.Errorf("it is not put into %s: %s is not executable", list.Path, plugin)
-	case !slices.Contains(cni.Versions, list.Version):
-		return fmt.Errorf("it is not put into %s: the list has the cniVersion %q; the plugin knows %v", list.Path, list.Version, cni.Versions)
+	case slices.ContainsFunc(list.Versions, unknown):
+		return fmt.Errorf("it is not put into %s: by cniVersion and cniVersions, runtimes call its plugins with one of the versions %q; the plugin knows %q", list.Path, list.Versions, cni.Versions)
 	case len(list.Plugins) == 0:
 		return fmt.Errorf("it is not put into %s: the list itself has no plugins, so none in it gives pods their addresses", list.Path)
 	}
@@ -194,6 +194,9 @@ func (l *pluginList) put(list conflist.List, now time.Time) error {
 	}
 	return list.Append(l.last.Entry)
 }
+
+// unknown tells whether our plugin does not know a version of CNI.
+func unknown(version string) bool { return !slices.Contains(cni.Versions, version) }
 
 // checkLabels returns why no pod's labels could be told, or nil. As long as the plugin cannot be put into the list the
 // kubelet, which logs each question, is asked less and less often. One that is not there logs nothing: it is looked for

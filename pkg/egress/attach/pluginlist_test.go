@@ -181,6 +181,26 @@ func TestPluginList_KeepsOptions(t *testing.T) {
 	l.sees("", "{\n      \"type\": \"origin-node-cni\"\n    }")
 }
 
+// TestPluginList_KnowsTheVersion that a runtime takes from a list, whether it knows cniVersions (CNI 1.1) or not.
+func TestPluginList_KnowsTheVersion(t *testing.T) {
+	for versions, refused := range map[string]string{
+		`"cniVersion": "1.0.0", "cniVersions": ["0.2.0", "1.1.0", "0.4.0"]`: "",
+		`"cniVersion": "1.0.0", "cniVersions": ["0.4.0"]`:                   "",
+		`"cniVersion": "1.0.0", "cniVersions": ["1.10.0", "1.1.0"]`:         `"1.10.0"`,
+		`"cniVersion": "0.2.0", "cniVersions": ["1.0.0"]`:                   `"0.2.0"`,
+		`"cniVersions": ["1.0.0"]`:                                          `["" "1.0.0"]`,
+	} {
+		l := newListTest(t, true, false)
+		l.installs()
+		l.writes(strings.Replace(bridge, `"cniVersion": "1.0.0"`, versions, 1))
+		if refused != "" {
+			l.sees(refused, "")
+		} else {
+			l.sees("", "origin-node-cni")
+		}
+	}
+}
+
 // TestPluginList_AsksLessAndLess often for the labels of pods while the answer is that they are not known, but looks each
 // time for a kubelet that is not there, and puts the plugin into the list when it is.
 func TestPluginList_AsksLessAndLess(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/containernetworking/cni/pkg/version"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,8 +33,8 @@ var ErrReplaced = errors.New("the list was replaced meanwhile")
 type List struct {
 	// Path is the file's, without symbolic links.
 	Path string
-	// Version is the one that all plugins of the list are called with.
-	Version string
+	// Versions are those that its plugins may be called with: see [versions].
+	Versions []string
 	// Plugins are their entries.
 	Plugins []json.RawMessage
 
@@ -100,14 +101,27 @@ func Read(path string) (List, error) {
 		return List{}, err
 	}
 	known := struct {
-		CNIVersion string            `json:"cniVersion"`
-		Plugins    []json.RawMessage `json:"plugins"`
+		CNIVersion  string            `json:"cniVersion"`
+		CNIVersions []string          `json:"cniVersions"`
+		Plugins     []json.RawMessage `json:"plugins"`
 	}{}
 	if err := errors.Join(json.Unmarshal(l.content, &l.all), json.Unmarshal(l.content, &known)); err != nil {
 		return List{}, fmt.Errorf("%s: %w", path, err)
 	}
-	l.Version, l.Plugins = known.CNIVersion, known.Plugins
+	l.Versions, l.Plugins = versions(known.CNIVersion, known.CNIVersions), known.Plugins
 	return l, nil
+}
+
+// versions returns the one that runtimes before CNI 1.1 take from a list, which know cniVersion alone, and the one that others
+// take: the highest of both keys that they know (libcni.NetworkConfFromBytes).
+func versions(one string, several []string) []string {
+	highest := one
+	for _, v := range several {
+		if higher, err := version.GreaterThan(v, highest); higher || err != nil {
+			highest = v
+		}
+	}
+	return slices.Compact([]string{one, highest})
 }
 
 // Entry returns a plugin's entry, or nil if the list has none.

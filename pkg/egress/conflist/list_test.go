@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +48,7 @@ func TestList_AppendAndRemove(t *testing.T) {
 	write(t, folder, "10-flannel.conflist", flannel)
 	file := filepath.Join(folder, "10-flannel.conflist")
 	l, err := Find(folder)
-	if err != nil || l.Version != "0.3.1" || l.Entry("origin-node-cni") != nil {
+	if err != nil || !slices.Equal(l.Versions, []string{"0.3.1"}) || l.Entry("origin-node-cni") != nil {
 		t.Fatalf("list %+v, err %v", l, err)
 	}
 	if err := l.Append(entry); err != nil {
