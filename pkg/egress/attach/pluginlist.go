@@ -116,7 +116,7 @@ func (l *pluginList) look(now time.Time) (changed string, missing error) {
 		case asks != l.socket:
 			return "", fmt.Errorf("%s has it with the socket %q, but this node listens at %q, so the plugin asks no node, or looks for its files in another folder: correct \"socket\" in its entry, or egress-snat-cni-socket", list.Path, asks, l.socket)
 		}
-		return "", nil
+		return "", l.checkUsed(list)
 	}
 	switch {
 	case l.plugins == "" && !l.seen && !l.expected():
@@ -127,6 +127,32 @@ func (l *pluginList) look(now time.Time) (changed string, missing error) {
 		return "", fmt.Errorf("%s does not have it; other software has probably written the file anew. Put {\"type\": %q} at the end of its plugins, or set egress-snat-cni-install; to do without it, set egress-snat-cni-conf-dir to nothing", list.Path, cni.Plugin)
 	}
 	return list.Path, l.put(list, now)
+}
+
+// checkUsed returns an error if CRI-O uses a later list, without our plugin, because one of this list's plugins is missing. Other runtimes use
+// the first list all the same.
+func (l *pluginList) checkUsed(list conflist.List) error {
+	if l.plugins == "" {
+		return nil
+	}
+	missing := list.Lacks(l.plugins)
+	if missing == "" {
+		return nil
+	}
+	if first, err := conflist.Find(l.folder); err != nil || first.Path != list.Path {
+		return nil // it is used by a single plugin
+	}
+	all, _ := conflist.All(l.folder)
+	for _, other := range all {
+		if len(other.Plugins) == 0 || other.Lacks(l.plugins) != "" {
+			continue
+		}
+		if other.Entry(cni.Plugin) != nil {
+			return nil
+		}
+		return fmt.Errorf("%[1]s has it, but %[3]s lacks the plugin %[2]s of that list, so CRI-O skips it and uses %[4]s: remove the list that is left over, or install %[2]s", list.Path, missing, l.plugins, other.Path)
+	}
+	return nil
 }
 
 // socketOf returns where the plugin asks by its entry in a list.

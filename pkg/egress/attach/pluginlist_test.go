@@ -181,6 +181,37 @@ func TestPluginList_KeepsOptions(t *testing.T) {
 	l.sees("", "{\n      \"type\": \"origin-node-cni\"\n    }")
 }
 
+// TestPluginList_SkippedList: CRI-O uses a later one if a plugin of the first one is missing.
+func TestPluginList_SkippedList(t *testing.T) {
+	l := newListTest(t, true, false)
+	l.installs()
+	write := func(folder, name, content string) string {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	l.writes(withPlugin)
+	other := write(l.folder, "20-other.conflist", strings.Replace(bridge, "bridge", "macvlan", 1))
+	l.sees("", "20") // no list is complete
+	write(l.plugins, "macvlan", "")
+	for _, named := range []string{l.file(), "lacks the plugin bridge", "uses " + other} {
+		l.sees(named, "20")
+	}
+	single := write(l.folder, "00-multus.conf", `{"type": "multus"}`)
+	l.sees("", "20")
+	if err := os.Remove(single); err != nil {
+		t.Fatal(err)
+	}
+	write(l.folder, "20-other.conflist", strings.Replace(withPlugin, "bridge", "macvlan", 1))
+	l.sees("", "20")
+	write(l.folder, "20-other.conflist", strings.Replace(bridge, "bridge", "macvlan", 1))
+	write(l.plugins, "bridge", "")
+	l.sees("", "20")
+}
+
 // TestPluginList_KnowsTheVersion that a runtime takes from a list, whether it knows cniVersions (CNI 1.1) or not.
 func TestPluginList_KnowsTheVersion(t *testing.T) {
 	for versions, refused := range map[string]string{

@@ -133,12 +133,28 @@ func (l List) Entry(plugin string) json.RawMessage {
 }
 
 func isOf(plugin string) func(json.RawMessage) bool {
-	return func(entry json.RawMessage) bool {
-		var is struct {
-			Type string `json:"type"`
-		}
-		return json.Unmarshal(entry, &is) == nil && is.Type == plugin
+	return func(entry json.RawMessage) bool { return typeOf(entry) == plugin }
+}
+
+// typeOf returns the name of an entry's plugin; empty if it has none.
+func typeOf(entry json.RawMessage) string {
+	var is struct {
+		Type string `json:"type"`
 	}
+	if err := json.Unmarshal(entry, &is); err != nil {
+		return ""
+	}
+	return is.Type
+}
+
+// Lacks returns a plugin of the list whose file is not in a folder; empty if all are there.
+func (l List) Lacks(folder string) string {
+	for _, entry := range l.Plugins {
+		if _, err := os.Stat(filepath.Join(folder, typeOf(entry))); errors.Is(err, fs.ErrNotExist) {
+			return typeOf(entry)
+		}
+	}
+	return ""
 }
 
 // Append writes the list with one more plugin at its end.
