@@ -4,16 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -150,5 +157,53 @@ func TestTellOthers_IfSteeringStands(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestCleanupOtherModes_NoSocket: where nobody is to answer the CNI plugin any more, no pod waits; but what belongs to another process stays.
+func TestCleanupOtherModes_NoSocket(t *testing.T) {
+	if os.Geteuid() != 0 {
+		lab.Lacks(t, "needs root, to mount a file system")
+	}
+	const isChild = "CLEANS_UP_OTHER_MODES"
+	if os.Getenv(isChild) == "" {
+		child := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+		child.Env = append(os.Environ(), isChild+"=1")
+		child.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS | unix.CLONE_NEWNET}
+		if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	socket := attachments.DefaultSocket
+	if err := errors.Join(
+		unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""),
+		unix.Mount("tmpfs", "/run", "tmpfs", 0, ""), unix.Mount("tmpfs", "/var/lib", "tmpfs", 0, ""), os.Mkdir(filepath.Dir(socket), 0o700),
+	); err != nil {
+		t.Fatal(err)
+	}
+	kept := func(arguments string) bool {
+		t.Helper()
+		p, err := New(parse(t, "proxyArguments: {proxy-mode: [nftables], "+arguments+"}"), Overrides{Manifests: t.TempDir()})
+		if err := errors.Join(err, attachments.WriteClaims(attachments.Claims(socket), []string{"shop"})); err != nil {
+			t.Fatal(err)
+		}
+		p.cleanupOtherModes(t.Context())
+		_, err = os.Stat(attachments.Claims(socket))
+		return err == nil
+	}
+	if !kept("egress-snat: ['true']") {
+		t.Error("with the socket, the claims are gone")
+	}
+	if kept("egress-snat-cni-socket: ['']") {
+		t.Error("without a socket, the claims are still there")
+	}
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if !kept("egress-snat-cni-socket: ['']") {
+		t.Error("the claims of another process are gone")
 	}
 }

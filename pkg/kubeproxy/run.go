@@ -286,6 +286,11 @@ func (p *Proxy) cleanupExtensions(ctx context.Context) {
 			logger.Error(err, "Failed to remove the rules of the tunnel's ports of an earlier run; run 'openshift start node --cleanup' to try again")
 		}
 	}
+	if p.flags.enabled && p.flags.attaching.Socket == "" {
+		if err := attach.ForgetAttachments(""); err != nil {
+			logger.Error(err, "Failed to remove what an earlier run has kept for the CNI plugin, without which pods start although nobody answers it; run 'openshift start node --cleanup' to try again")
+		}
+	}
 	if !p.flags.enabled {
 		steered := p.tellOthers(ctx)
 		err := errors.Join(cleanupEgress(ctx), attach.ForgetAttachments(p.flags.attaching.Socket))

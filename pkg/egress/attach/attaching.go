@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net"
 	"net/netip"
 	"os"
 	"sync"
@@ -109,11 +110,14 @@ func New(ctx context.Context, config Config, state *cluster.State, node Node) *A
 	return a
 }
 
-// ForgetAttachments removes what is kept for a CNI plugin that asks at a socket, which may be empty for none: the plugin
-// then lets pods start although nobody answers.
+// ForgetAttachments removes what is kept for a CNI plugin that asks at a socket: the plugin then lets pods start although nobody answers. An
+// empty socket, for none, stands for the default one, unless a process answers there: that is another node's, with another network.
 func ForgetAttachments(socket string) error {
 	if socket == "" {
-		return nil
+		socket = attachments.DefaultSocket
+		if conn, err := net.Dial("unix", socket); err == nil {
+			return conn.Close()
+		}
 	}
 	if err := attachments.Remove(socket); err != nil {
 		return fmt.Errorf("removing what is kept for the CNI plugin: %w", err)
