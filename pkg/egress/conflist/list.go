@@ -272,5 +272,9 @@ func (l List) chown(file *os.File) error {
 	if !ok || int(owner.Uid) == os.Geteuid() && int(owner.Gid) == os.Getegid() {
 		return nil
 	}
-	return file.Chown(int(owner.Uid), int(owner.Gid))
+	err := file.Chown(int(owner.Uid), int(owner.Gid))
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("the list belongs to %d:%d, and this process may not give the new file to them: run 'chown root:root %s'", owner.Uid, owner.Gid, l.Path)
+	}
+	return err
 }

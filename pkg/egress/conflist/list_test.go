@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -120,6 +122,46 @@ func TestList_SymbolicLink(t *testing.T) {
 	}
 	if got := types(t, link); got != "flannel portmap origin-node-cni " {
 		t.Errorf("plugins %s", got)
+	}
+}
+
+// TestList_OfAnotherUser: a process that may give files to nobody says what to do.
+func TestList_OfAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give a file to another user")
+	}
+	folder := t.TempDir()
+	write(t, folder, "10-flannel.conflist", flannel)
+	file := filepath.Join(folder, "10-flannel.conflist")
+	if err := os.Chown(file, 0, 65534); err != nil {
+		t.Fatal(err)
+	}
+	l, err := Find(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	denied := make(chan error)
+	go func() {
+		runtime.LockOSThread() // which ends with the goroutine, and what it may do with it
+		header, may := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+		err := unix.Capget(&header, &may[0])
+		may[0].Effective &^= 1 << unix.CAP_CHOWN
+		if err = errors.Join(err, unix.Capset(&header, &may[0])); err == nil {
+			err = l.Append(entry)
+		}
+		denied <- err
+	}()
+	if err := <-denied; err == nil || !strings.Contains(err.Error(), "0:65534") || !strings.Contains(err.Error(), "chown root:root "+file) {
+		t.Errorf("err %v", err)
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 1 {
+		t.Errorf("files %v, err %v", entries, err)
+	}
+	if err := l.Append(entry); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Sys().(*syscall.Stat_t).Gid != 65534 {
+		t.Errorf("%v, err %v", info, err)
 	}
 }
 
