@@ -135,15 +135,18 @@ func (a *Attacher) Run(running *sync.WaitGroup, client kubernetes.Interface) {
 		var err error
 		if sources.kubelet, err = kubelet.New(socket); err != nil {
 			a.logger.Error(err, "Cannot ask the kubelet for the labels of its pods")
-		} else {
-			running.Go(func() { a.refreshPods(sources) })
 		}
 	}
 	if a.config.WatchPods {
 		sources.watch = newPodWatch(client, a.state.Config.NodeName)
-		running.Go(func() { a.watchPods(sources.watch) })
 	}
 	a.pods = sources
+	if sources.kubelet != nil {
+		running.Go(func() { a.refreshPods(sources) })
+	}
+	if sources.watch != nil {
+		running.Go(func() { a.watchPods(sources.watch) })
+	}
 	running.Go(a.sweepAgain)
 	running.Go(a.noteClaims)
 	running.Go(a.answerPlugin)

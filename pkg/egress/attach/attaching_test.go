@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -64,6 +65,19 @@ func TestPodWatch_Find(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAttacher_RunsWithBothSources of pods' labels. The race detector watches.
+func TestAttacher_RunsWithBothSources(t *testing.T) {
+	folder := t.TempDir()
+	a := newAttacherTest(t, folder, nil)
+	a.config = Config{Socket: filepath.Join(folder, "cni.sock"), Kubelet: filepath.Join(folder, "kubelet.sock"), WatchPods: true}
+	ctx, cancel := context.WithCancel(t.Context())
+	a.ctx = ctx
+	var running sync.WaitGroup
+	a.Attacher.Run(&running, fake.NewClientset())
+	cancel()
+	running.Wait()
 }
 
 // TestNoteClaims_AtOnce notes the claim of another Service without a sweep.
