@@ -90,7 +90,8 @@ func announceHere(addresses []netip.Addr) error {
 // Ask returns which of these addresses another host on an interface's segment has, with the MACs of those hosts. Own are the
 // MACs of this host's other interfaces, which may be on the segment, too: their answers do not count.
 // It takes 80 ms, unless all are answered for before that. answered is told of each answer at once, by several goroutines, unless
-// it is nil. The sockets are opened on the caller's thread. With an error nothing more is known than what was told.
+// it is nil. The sockets are opened on the caller's thread. With an error the answers are those that came, and that another address has
+// none says nothing.
 func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own []net.HardwareAddr, answered func(netip.Addr)) (map[netip.Addr]net.HardwareAddr, error) {
 	if answered == nil {
 		answered = func(netip.Addr) {}
@@ -130,12 +131,12 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own [
 	for range polls {
 		errs = append(errs, <-ended)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
-	}
 	answers := map[netip.Addr]net.HardwareAddr{}
 	for _, p := range polls {
 		maps.Copy(answers, p.answers)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return answers, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
 	}
 	return answers, nil
 }
@@ -258,15 +259,18 @@ type poll struct {
 }
 
 func (p *poll) run(ctx context.Context) error {
+	asked := map[netip.Addr]bool{}
 	for range questions {
 		for ip := range p.open {
 			m, err := question(p.link.HardwareAddr, p.local, ip)
 			if err != nil {
 				return err
 			}
-			if err := send(p.conn, m); err != nil {
+			err = send(p.conn, m)
+			if err != nil && !errors.Is(err, unix.ENOBUFS) {
 				return err
 			}
+			asked[ip] = asked[ip] || err == nil // otherwise a queue was full, and the frame is lost
 		}
 		if err := p.read(patience); err != nil || len(p.open) == 0 {
 			return err
@@ -276,7 +280,15 @@ func (p *poll) run(ctx context.Context) error {
 		}
 	}
 	// A process that was kept waiting finds its time over, and the answers unread.
-	return p.read(late)
+	if err := p.read(late); err != nil {
+		return err
+	}
+	for ip := range p.open {
+		if !asked[ip] {
+			return fmt.Errorf("ask for %s: %w", ip, unix.ENOBUFS)
+		}
+	}
+	return nil
 }
 
 // read takes note of answers for so long, or until there is one for each address.

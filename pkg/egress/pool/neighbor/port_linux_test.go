@@ -80,6 +80,33 @@ func TestAsk_OwnInterfacesDoNotAnswer(t *testing.T) {
 	})
 }
 
+// TestAsk_FullQueue refuses the first question for each address, and every one for two of them.
+func TestAsk_FullQueue(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
+	asker, other := l.Nodes()[0], l.Nodes()[1]
+	on(t, asker, func(link *net.Interface) error {
+		for _, rule := range []string{
+			"add table netdev test",
+			"add chain netdev test egress { type filter hook egress device " + link.Name + " priority 0; }",
+			"add rule netdev test egress ether type arp arp daddr ip " + free4.String() + " drop",
+			"add rule netdev test egress ether type arp numgen inc mod 2 == 0 drop",
+			"add rule netdev test egress icmpv6 type nd-neighbor-solicit ip6 daddr ff02::1:ff00:99 drop",
+			"add rule netdev test egress icmpv6 type nd-neighbor-solicit numgen inc mod 2 == 0 drop",
+		} {
+			if _, err := asker.Run(t.Context(), "nft", rule); err != nil {
+				return err
+			}
+		}
+		if answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6}, nil, nil); len(answers) != 2 || err != nil {
+			t.Errorf("answers %v, %v; want both: they are asked for twice", answers, err)
+		}
+		if answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6, free4, free6}, nil, nil); len(answers) != 2 || !errors.Is(err, unix.ENOBUFS) {
+			t.Errorf("answers %v, %v; want two, and that the others could not be asked for", answers, err)
+		}
+		return nil
+	})
+}
+
 func TestAsk_LeavesNoTraceInNeighboursTables(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2})
 	on(t, l.Nodes()[0], func(link *net.Interface) error {
