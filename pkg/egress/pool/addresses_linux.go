@@ -112,20 +112,22 @@ func (l *links) networks() (result []Network) {
 	return result
 }
 
-// link returns the interface that an address belongs on: of those whose subnet has it one that is up, with the
-// longest prefix.
+// link returns the interface that an address belongs on: it has the subnet that [SubnetOf] returns.
 func (l *links) link(ip netip.Addr) (*net.Interface, bool) {
-	var best *subnetOn
-	for i := range l.subnets {
-		s := &l.subnets[i]
-		if s.Prefix.Contains(ip) && (best == nil || s.Up && !best.Up || s.Up == best.Up && s.Prefix.Bits() > best.Prefix.Bits()) {
-			best = s
-		}
-	}
-	if best == nil {
+	subnet, found := SubnetOf(l.networks(), ip)
+	if !found {
 		return nil, false
 	}
-	return l.byIndex[best.index], true
+	i := slices.IndexFunc(l.subnets, func(s subnetOn) bool { return s.Network == subnet })
+	return l.byIndex[l.subnets[i].index], true
+}
+
+// serves tells whether an address of the pool is on this node, and not on an interface without a link while another one with a link
+// could have it.
+func (l *links) serves(ip netip.Addr) bool {
+	index, there := l.ours[ip]
+	subnet, _ := SubnetOf(l.networks(), ip)
+	return there && (l.up(index) || !subnet.Up)
 }
 
 // byLink groups addresses by the interfaces that they are asked for on.

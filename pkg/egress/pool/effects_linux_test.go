@@ -22,6 +22,8 @@ type fakeKernel struct {
 	unread   bool
 	unputs   []netip.Addr
 	unremove bool
+	// subnets are those of its interfaces, instead of the one.
+	subnets []subnetOn
 	// age is how old what it has is when it has been read. changed is called before an address is put, if there is one.
 	age     time.Duration
 	changed func()
@@ -39,6 +41,10 @@ func (k *fakeKernel) read() (*links, error) {
 	l := &links{
 		at: time.Now().Add(-k.age), ours: map[netip.Addr]int{}, subnets: []subnetOn{{subnet, math.MaxInt32}},
 		byIndex: map[int]*net.Interface{math.MaxInt32: {Index: math.MaxInt32, Name: "none", HardwareAddr: make(net.HardwareAddr, 6)}},
+	}
+	for _, s := range k.subnets {
+		l.byIndex[s.index] = &net.Interface{Index: s.index}
+		l.subnets = k.subnets
 	}
 	for ip, index := range k.held {
 		l.ours[ip] = index
@@ -237,7 +243,7 @@ func TestRunner_AnnouncesNothingThatItHasNotAskedFor(t *testing.T) {
 // TestRunner_NoticesWhatGoesWhileItStarts: between the first look at the kernel and the watch.
 func TestRunner_NoticesWhatGoesWhileItStarts(t *testing.T) {
 	r, k := newFakeRunner()
-	k.held[ip1], k.held[ip2] = 1, 1
+	k.held[ip1], k.held[ip2] = math.MaxInt32, math.MaxInt32
 	found := r.findAddresses(t.Context())
 	delete(k.held, ip1)
 	r.dequeue()
@@ -274,8 +280,52 @@ func TestRunner_SaysSinceWhenItHangs(t *testing.T) {
 // TestRunner_AddressThatWasTakenAgainIsNotGone: the kernel's report that it was removed may be late.
 func TestRunner_AddressThatWasTakenAgainIsNotGone(t *testing.T) {
 	r, k := newFakeRunner()
-	k.held[ip1] = 1
+	k.held[ip1] = math.MaxInt32
 	if got := r.asItIs(Removed{[]netip.Addr{ip1, ip2}}).(Removed); !slices.Equal(got.Addresses, []netip.Addr{ip2}) {
 		t.Errorf("removed are %v, want %v", got.Addresses, ip2)
+	}
+}
+
+// TestRunner_InterfacesThatOverlap: an address is put on the interface whose subnet has the longest prefix, even if its link is down, and
+// another one with the same subnet gets it when that one alone has a link.
+func TestRunner_InterfacesThatOverlap(t *testing.T) {
+	up, down, larger := subnet, Network{Prefix: subnet.Prefix}, Network{Prefix: netip.MustParsePrefix("192.0.0.0/16"), Up: true}
+	for name, test := range map[string]struct {
+		subnets []subnetOn
+		want    int
+		serves  bool
+	}{
+		"the smaller subnet":            {[]subnetOn{{larger, 1}, {up, 2}}, 2, true},
+		"the smaller one, down":         {[]subnetOn{{larger, 1}, {down, 2}}, 2, true},
+		"the larger one has it":         {[]subnetOn{{larger, 2}, {up, 3}}, 3, true},
+		"two, that with it is up":       {[]subnetOn{{down, 1}, {up, 2}}, 2, true},
+		"two, the other one is up":      {[]subnetOn{{up, 1}, {down, 2}}, 1, false},
+		"two, both are down":            {[]subnetOn{{down, 1}, {down, 2}}, 1, true},
+		"the larger one has it, down":   {[]subnetOn{{Network{Prefix: larger.Prefix}, 2}, {up, 3}}, 3, false},
+		"in no subnet, as nobody knows": {[]subnetOn{{Network{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Up: true}, 1}}, 0, true},
+	} {
+		r, k := newFakeRunner()
+		k.held[ip1], k.subnets = 2, test.subnets
+		l, _ := k.read()
+		got := 0
+		if link, found := l.link(ip1); found {
+			got = link.Index
+		}
+		if got != test.want {
+			t.Errorf("%s: it is put on interface %d, want %d", name, got, test.want)
+		}
+		r.tellChanges(k.held)
+		var gone []netip.Addr
+		for _, e := range r.dequeue() {
+			if e, is := r.asItIs(e).(Removed); is {
+				gone = e.Addresses
+			}
+		}
+		if (len(gone) == 0) != test.serves {
+			t.Errorf("%s: told that it is gone: %v, want %v", name, gone, !test.serves)
+		}
+		if r.doNow(Release{Address: ip1, Why: Gone}); len(k.held) > 0 {
+			t.Errorf("%s: it stays on interface %d", name, k.held[ip1])
+		}
 	}
 }

@@ -34,7 +34,8 @@ type Networks struct{ Networks []Network }
 // Found says which addresses of the pool the kernel had when the process started.
 type Found struct{ Addresses []netip.Addr }
 
-// Removed says that addresses are not in the kernel any more, although nobody here removed them.
+// Removed says that this node serves addresses no more, although nobody here removed them: they are not in the kernel, or on an interface
+// without a link while another one could have them.
 type Removed struct{ Addresses []netip.Addr }
 
 // TakeFailed says that addresses could not be taken; Late are those for which it was too late, which may be tried again.
@@ -186,7 +187,7 @@ var reasons = map[Reason]struct {
 	Unwanted:    {because: "no granted Service has it any more"},
 	CutOff:      {because: "this node reaches no other node of the pool"},
 	AnsweredFor: {because: "another host answers for it"},
-	Gone:        {because: "it was removed from the interface"},
+	Gone:        {because: "no interface with a link has it any more"},
 }
 
 // Reasons are all of them, in no order.

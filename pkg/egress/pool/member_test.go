@@ -734,7 +734,7 @@ func TestMember_Majority(t *testing.T) {
 }
 
 func TestState_Objections(t *testing.T) {
-	down := Network{Prefix: subnet.Prefix}
+	down, larger := Network{Prefix: subnet.Prefix}, netip.MustParsePrefix("192.0.0.0/16")
 	for _, c := range []struct {
 		name  string
 		state State
@@ -744,6 +744,8 @@ func TestState_Objections(t *testing.T) {
 		{"no subnet", State{Networks: []Network{{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Up: true}}}, NoSubnet},
 		{"link down", State{Networks: []Network{down}}, LinkDown},
 		{"one of two links down", State{Networks: []Network{down, subnet}}, ""},
+		{"the link of the larger subnet down", State{Networks: []Network{{Prefix: larger}, subnet}}, ""},
+		{"the link of the smaller subnet down", State{Networks: []Network{down, {Prefix: larger, Up: true}}}, LinkDown},
 		{"drained", State{Networks: []Network{subnet}, Draining: true}, Draining},
 		{"failed", State{Networks: []Network{subnet}, Failed: []netip.Addr{ip1}}, Failed},
 		{"another failed", State{Networks: []Network{subnet}, Failed: []netip.Addr{ip2}}, ""},

@@ -327,14 +327,14 @@ func (r *Runner) done() {
 	}
 }
 
-// asItIs leaves the addresses out of a [Removed] that the kernel has: they were taken again since.
+// asItIs leaves the addresses out of a [Removed] that this node serves: they were taken again since.
 func (r *Runner) asItIs(e Event) Event {
 	removed, is := e.(Removed)
 	if !is {
 		return e
 	}
 	if l, err := r.kernel.read(); err == nil {
-		removed.Addresses = slices.DeleteFunc(removed.Addresses, func(ip netip.Addr) bool { _, there := l.ours[ip]; return there })
+		removed.Addresses = slices.DeleteFunc(removed.Addresses, l.serves)
 	}
 	return removed
 }
@@ -389,7 +389,7 @@ func (r *Runner) watchKernel(ctx context.Context, before map[netip.Addr]int) {
 	}
 }
 
-// tellChanges tells the member of this node's subnets, and which of these addresses are gone. It returns those that are there.
+// tellChanges tells the member of this node's subnets, and which of these addresses it serves no more. It returns those that are there.
 func (r *Runner) tellChanges(before map[netip.Addr]int) map[netip.Addr]int {
 	l, err := r.kernel.read()
 	if err != nil {
@@ -397,7 +397,7 @@ func (r *Runner) tellChanges(before map[netip.Addr]int) map[netip.Addr]int {
 	}
 	r.Tell(Networks{l.networks()})
 	gone := maps.Clone(before)
-	maps.DeleteFunc(gone, func(ip netip.Addr, _ int) bool { _, there := l.ours[ip]; return there })
+	maps.DeleteFunc(gone, func(ip netip.Addr, _ int) bool { return l.serves(ip) })
 	if len(gone) > 0 {
 		r.Tell(Removed{sorted(gone)})
 	}

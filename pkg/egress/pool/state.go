@@ -42,16 +42,29 @@ type State struct {
 	Part bool `json:"part,omitempty"`
 }
 
+// SubnetOf returns the subnet of these that an address belongs to: that with the longest prefix, as for the kernel's routes, and of several
+// with the same prefix one that is up.
+func SubnetOf(networks []Network, ip netip.Addr) (best Network, found bool) {
+	for _, n := range networks {
+		if !n.Prefix.Contains(ip) {
+			continue
+		}
+		if longer := n.Prefix.Bits() - best.Prefix.Bits(); !found || longer > 0 || longer == 0 && n.Up {
+			best, found = n, true
+		}
+	}
+	return best, found
+}
+
 // objects says why a member with this state cannot hold an address, if it is live.
 func (s State) objects(ip netip.Addr) Objection {
-	has := func(n Network) bool { return n.Prefix.Contains(ip) }
-	hasUp := func(n Network) bool { return n.Up && has(n) }
+	subnet, has := SubnetOf(s.Networks, ip)
 	switch {
 	case s.Draining:
 		return Draining
-	case !slices.ContainsFunc(s.Networks, has):
+	case !has:
 		return NoSubnet
-	case !slices.ContainsFunc(s.Networks, hasUp):
+	case !subnet.Up:
 		return LinkDown
 	case slices.Contains(s.Failed, ip):
 		return Failed

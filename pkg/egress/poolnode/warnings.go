@@ -113,12 +113,10 @@ func (p *Part) LeftTroubles(now time.Time) map[netip.Addr]tell.Trouble {
 func cannotHold(subnets []pool.Network, addresses []netip.Addr) (reasons []string) {
 	var without, down []netip.Addr
 	for _, ip := range addresses {
-		has := func(n pool.Network) bool { return n.Prefix.Contains(ip) }
-		hasUp := func(n pool.Network) bool { return n.Up && has(n) }
-		switch {
-		case !slices.ContainsFunc(subnets, has):
+		switch subnet, has := pool.SubnetOf(subnets, ip); {
+		case !has:
 			without = append(without, ip)
-		case !slices.ContainsFunc(subnets, hasUp):
+		case !subnet.Up:
 			down = append(down, ip)
 		}
 	}
