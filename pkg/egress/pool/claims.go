@@ -144,6 +144,16 @@ func (m *Member) Objections(ip netip.Addr) Objections {
 	return objections
 }
 
+// othersCan tells whether another member can hold an address.
+func (m *Member) othersCan(ip netip.Addr) bool {
+	for name := range m.pool {
+		if name != m.name && m.objection(name, ip) == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // claim claims what this member has to take, and drops the claims that others have a better right to.
 func (m *Member) claim(now time.Time) {
 	live, of := m.Votes()
@@ -271,6 +281,9 @@ func (e Probed) apply(m *Member, now time.Time) []Action {
 			c.again = now
 		case slices.Contains(e.Cut, ip):
 			c.inUse, c.again = "", now.Add(askAgain)
+			if m.othersCan(ip) {
+				m.failed[ip] = now.Add(activity)
+			}
 		default:
 			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
 			if c.inUse == "" {

@@ -148,12 +148,34 @@ func TestMember_OldLooksDoNotCount(t *testing.T) {
 	acts(t, m.Next(Looked{At: moment(validity + 1), Peers: true}, moment(validity+1)), Announce{[]netip.Addr{ip1}})
 }
 
-// TestMember_TakesNothingOnADeadNetwork: a node that is cut off finds the others dead one by one, and has a majority for a moment.
+// TestMember_TakesNothingOnADeadNetwork: a node that is cut off finds the others dead one by one, and has a majority for a moment. It leaves
+// the address to another one, and as long as there is none asks again.
 func TestMember_TakesNothingOnADeadNetwork(t *testing.T) {
 	ip := mine(t)
-	m := newTestMember(t, ip)
-	acts(t, m.Next(Probed{Number: m.probes, Addresses: []netip.Addr{ip}, Cut: []netip.Addr{ip}, At: moment(0)}, moment(0)))
-	acts(t, m.Next(Tick{}, moment(askAgain)), Probe{Addresses: []netip.Addr{ip}})
+	for name, test := range map[string]struct {
+		draining bool
+		want     Objection
+		next     []Action
+	}{
+		"others can": {false, Failed, nil},
+		"nobody can": {true, "", []Action{Probe{Addresses: []netip.Addr{ip}}}},
+	} {
+		m := newTestMember(t, ip)
+		for _, peer := range []string{"b", "c"} {
+			s := peerState(peer, 2, nil)
+			s.Draining = test.draining
+			m.Next(Heard{s}, moment(0))
+		}
+		acts(t, m.Next(Probed{Number: m.probes, Addresses: []netip.Addr{ip}, Cut: []netip.Addr{ip}, At: moment(0)}, moment(0)))
+		if got := m.State().objects(ip); got != test.want {
+			t.Errorf("%s: tells the others that %q, want %q", name, got, test.want)
+		}
+		acts(t, m.Next(Tick{}, moment(askAgain)), test.next...)
+		m.Next(Tick{}, moment(activity))
+		if got := m.State().objects(ip); got != "" {
+			t.Errorf("%s: later it tells that %q", name, got)
+		}
+	}
 }
 
 // TestMember_TakesNothingWithASilentMajority: of five, two are on this side of a partition, and the first one is found dead.
