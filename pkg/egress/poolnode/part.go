@@ -314,6 +314,9 @@ func (p *Part) mayStart(own netip.Addr) bool {
 // pool; or the oldest node's. The lock must be held, by the goroutine of run.
 func (p *Part) owned(judged *cluster.JudgedNodes) map[string]netip.Addr {
 	owners, self := maps.Clone(judged.Oldest), p.state.Config.NodeName
+	maps.DeleteFunc(p.goneAt, func(name string, _ time.Time) bool {
+		return judged.Primary[name].IsValid() || !p.told.addresses[name].IsValid()
+	})
 	for name, ip := range p.told.addresses {
 		if judged.Primary[name] == ip || owners[ip] == "" && p.isSpokenWith(name, judged) {
 			owners[ip] = name
@@ -338,7 +341,6 @@ const farewell = 10 * time.Second
 // goroutine of run.
 func (p *Part) isSpokenWith(name string, judged *cluster.JudgedNodes) bool {
 	if _, has := judged.Primary[name]; has {
-		delete(p.goneAt, name)
 		return false
 	}
 	at, known := p.goneAt[name]
@@ -347,11 +349,7 @@ func (p *Part) isSpokenWith(name string, judged *cluster.JudgedNodes) bool {
 		p.goneAt[name] = at
 		time.AfterFunc(farewell, p.granted.Send)
 	}
-	if time.Since(at) < farewell {
-		return true
-	}
-	delete(p.goneAt, name)
-	return false
+	return time.Since(at) < farewell
 }
 
 // allWanted are the addresses that the pool is to hold: not those that a load balancer announces, which are reserved. Their siblings may be

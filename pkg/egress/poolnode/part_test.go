@@ -624,6 +624,11 @@ func TestPart_PlansPodsOfWhatItHandsOver(t *testing.T) {
 // TestPart_SpeaksWithANodeThatIsGone for a while, unless it is there again, or another one has its address.
 func TestPart_SpeaksWithANodeThatIsGone(t *testing.T) {
 	const gone, other = "192.0.2.3", "192.0.2.9"
+	tell := func(p *poolTest) {
+		p.mu.Lock()
+		defer p.unlock()
+		p.told.addresses = p.owned(p.state.JudgedNodes(v1.IPv4Protocol))
+	}
 	for name, test := range map[string]struct {
 		then func(p *poolTest)
 		want string // the address at which node-b is spoken with
@@ -632,18 +637,20 @@ func TestPart_SpeaksWithANodeThatIsGone(t *testing.T) {
 		"for long":                    {func(p *poolTest) { p.goneAt["node-b"] = time.Now().Add(-farewell) }, ""},
 		"there again":                 {func(p *poolTest) { p.state.SetNode(clustertest.NewNode("node-b", other, v1.ConditionTrue)) }, other},
 		"another one has its address": {func(p *poolTest) { p.state.SetNode(clustertest.NewNode("node-c", gone, v1.ConditionTrue)) }, ""},
+		"gone again": {func(p *poolTest) {
+			p.goneAt["node-b"] = time.Now().Add(-farewell)
+			p.state.SetNode(clustertest.NewNode("node-b", gone, v1.ConditionTrue))
+			tell(p)
+			p.state.DeleteNode("node-b")
+		}, gone},
 	} {
 		p := newPoolTest(t)
-		owned := func() map[string]netip.Addr {
-			p.mu.Lock()
-			defer p.unlock()
-			return p.owned(p.state.JudgedNodes(v1.IPv4Protocol))
-		}
-		p.told.addresses = owned()
+		tell(p)
 		p.state.DeleteNode("node-b")
-		p.told.addresses = owned()
+		tell(p)
 		test.then(p)
-		got, want := owned()["node-b"], netip.Addr{}
+		tell(p)
+		got, want := p.told.addresses["node-b"], netip.Addr{}
 		if test.want != "" {
 			want = netip.MustParseAddr(test.want)
 		}
