@@ -47,6 +47,14 @@ func (s *Steerer) tell(said holders.Statement) {
 	s.publisher.Changed()
 }
 
+// saysNone tells whether other nodes are told that no egress IP is here. Such a node does not renew its Lease.
+func (s *Steerer) saysNone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	said := s.node.Said()
+	return said.Revision > 0 && len(said.Addresses) == 0
+}
+
 // tellPorts tells other nodes directly which source ports this node's pods have, if they are told which egress IPs are here.
 func (s *Steerer) tellPorts(said holders.Statement) {
 	if said.Revision == 0 || s.announcer == nil {

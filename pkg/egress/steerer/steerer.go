@@ -227,6 +227,10 @@ func (s *Steerer) follow(event holders.Event, after outcome) {
 		if event.Node == s.state.Config.NodeName && s.state.TellsOther(event.Choices) {
 			s.publisher.Rewrite()
 		}
+	case holders.Announced:
+		if event.Node == s.state.Config.NodeName && len(event.Addresses) > 0 && s.saysNone() {
+			s.publisher.Rewrite()
+		}
 	case holders.LeaseDeleted:
 		changed = s.state.Unlease(event.Node) || changed
 		if event.Node == s.state.Config.NodeName && s.hasNode(event.Node) { // of one that is gone, the Lease goes with it

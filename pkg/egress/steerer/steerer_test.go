@@ -221,6 +221,15 @@ func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {
 		if text := lease().Annotations[holders.Annotation]; text != "{}" {
 			t.Errorf("the Lease says %s when the address is gone", text)
 		}
+		changed := lease()
+		changed.Annotations[holders.Annotation] = `{"203.0.113.10": {"epoch": 9}}`
+		if _, err := client.CoordinationV1().Leases("origin-node").Update(ctx, changed, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.Apply(s.announce("node-a", 9))
+		if text := lease().Annotations[holders.Annotation]; text != "{}" {
+			t.Errorf("the Lease says %s after somebody has changed it", text)
+		}
 	})
 }
 
