@@ -62,7 +62,7 @@ func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links)
 			if mac, answered := answers[ip]; answered {
 				logger.Info("Removed an egress IP", "address", ip, "because", AnsweredFor.Because(), "mac", mac)
 				errs = append(errs, k.remove(ip, index))
-			} else if ctx.Err() == nil {
+			} else if ctx.Err() == nil && time.Since(l.at) <= rereadAfter { // or this process was stopped, and another node may have it
 				errs = append(errs, k.put(ip, index))
 			}
 		}

@@ -14,7 +14,8 @@ import (
 )
 
 // TestKeep_RenewsWhatNobodyElseHas: a process that does not know the pool keeps the addresses of an earlier one, but for
-// one that another host has. What answers by the MAC of another interface of this node is no other host.
+// one that another host has, and one that the kernel has withdrawn while the process was stopped. What answers by the MAC of another
+// interface of this node is no other host.
 func TestKeep_RenewsWhatNobodyElseHas(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
 	own, taken := []netip.Addr{netip.MustParseAddr("192.0.2.100"), netip.MustParseAddr("2001:db8:0:2::100")}, netip.MustParseAddr("192.0.2.101")
@@ -52,20 +53,33 @@ func TestKeep_RenewsWhatNobodyElseHas(t *testing.T) {
 		state, err = k.read()
 		must(err)
 		must(k.keep(context.WithoutCancel(t.Context()), klog.Background(), state))
-		lifetimes := map[netip.Addr]int{}
-		list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
-		must(err)
-		for _, a := range list {
-			ip, _ := netip.AddrFromSlice(a.IP)
-			lifetimes[ip.Unmap()] = a.ValidLft
-		}
-		for _, ip := range own {
-			if lifetimes[ip] < 20 {
-				t.Errorf("the kernel keeps %s for %d s, want it renewed", ip, lifetimes[ip])
+		lifetimes := func() map[netip.Addr]int {
+			result := map[netip.Addr]int{}
+			list, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+			must(err)
+			for _, a := range list {
+				ip, _ := netip.AddrFromSlice(a.IP)
+				result[ip.Unmap()] = a.ValidLft
 			}
+			return result
 		}
-		if _, there := lifetimes[taken]; there {
+		after := lifetimes()
+		for _, ip := range own {
+			if after[ip] < 20 {
+				t.Errorf("the kernel keeps %s for %d s, want it renewed", ip, after[ip])
+			}
+			must(k.remove(ip, state.ours[ip]))
+		}
+		if _, there := after[taken]; there {
 			t.Errorf("%s is still here although another host has it", taken)
+		}
+		state.at = state.at.Add(-rereadAfter)
+		must(k.keep(context.WithoutCancel(t.Context()), klog.Background(), state))
+		after = lifetimes()
+		for _, ip := range own {
+			if _, there := after[ip]; there {
+				t.Errorf("%s is put here again by a process that was stopped", ip)
+			}
 		}
 		return nil
 	}))

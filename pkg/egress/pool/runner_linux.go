@@ -70,7 +70,7 @@ const (
 	remembered = time.Hour
 	// openAgain is when the port is tried again that could not be opened, or the kernel that told nothing.
 	openAgain = time.Second
-	// rereadAfter is how old what the kernel had may be when addresses are renewed.
+	// rereadAfter is how old what the kernel had may be when addresses are renewed, or kept.
 	rereadAfter = time.Second
 	// removeAgain is when an address is removed again that could not be.
 	removeAgain = 100 * time.Millisecond
