@@ -25,10 +25,11 @@ func (s *State) SetNode(object *v1.Node) (changed bool) {
 	if object.Name == s.Config.NodeName {
 		changed = s.setPodCIDRs(convertCIDRs(object.Spec.PodCIDRs))
 	}
-	if equalNodes(s.nodes[object.Name], converted) {
+	before := s.nodes[object.Name]
+	s.nodes[object.Name] = converted // also if it has no address, and was not known
+	if equalNodes(before, converted) {
 		return changed
 	}
-	s.nodes[object.Name] = converted
 	s.moveNodes()
 	return true
 }
@@ -110,6 +111,13 @@ func (s *State) NodeNames() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.nodes))
+}
+
+// HasInternalIP tells whether there is a Node with an address of that type, whether or not it counts.
+func (s *State) HasInternalIP(node string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.nodes[node]) > 0
 }
 
 // clusterCIDRs returns those of both IP families: the configured ones, or else the

@@ -198,3 +198,14 @@ func TestPlanFor_FQDNSliceIsIgnored(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestState_NodeWithoutAddresses: it is a Node, and changes no plan.
+func TestState_NodeWithoutAddresses(t *testing.T) {
+	s := New(Config{NodeName: "here"})
+	if s.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "here"}}) || !slices.Equal(s.NodeNames(), []string{"here"}) || s.HasInternalIP("here") {
+		t.Errorf("the nodes are %v, and this one has an address: %v", s.NodeNames(), s.HasInternalIP("here"))
+	}
+	if s.DeleteNode("here") || len(s.NodeNames()) > 0 {
+		t.Errorf("the nodes are %v, want none", s.NodeNames())
+	}
+}

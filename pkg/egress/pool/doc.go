@@ -52,8 +52,8 @@
 //     releases at once any address that another host answers for.
 //   - Another host that is no former holder answers for it. Each member asks every 10 s.
 //   - No granted Service has it any more.
-//   - There is no Node object of this node when its process starts: what it says does not count for the others. Members speak with a node
-//     for 10 s after its Node was deleted, so one that lives hears who has its addresses now.
+//   - There is no Node object of this node, or one without an InternalIP, when its process starts: what it says does not count for the
+//     others. Members speak with a node for 10 s after its Node was deleted, so one that lives hears who has its addresses now.
 //   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. This happens when a process is
 //     dead or stopped. A process that starts renews what it has, also without its API server.
 //

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/hack/lab"
 )
@@ -35,7 +36,8 @@ func TestPart_HandoversOfThePoolsFamilies(t *testing.T) {
 	})
 }
 
-// TestPart_WithoutANode: a node whose Node object is gone lets go of what an earlier process has put there, and nothing keeps it.
+// TestPart_WithoutANode: a node whose Node object is gone, or has no address, lets go of what an earlier process has put there, and nothing
+// keeps it.
 func TestPart_WithoutANode(t *testing.T) {
 	lab.InNamespace(t, func(t *testing.T) {
 		run := func(command string) string {
@@ -49,22 +51,27 @@ func TestPart_WithoutANode(t *testing.T) {
 		}
 		for _, command := range []string{
 			"ip link add eth0 type veth peer name eth1", "ip link set eth0 up", "ip link set eth1 up", "ip address add 203.0.113.2/28 dev eth0",
-			"ip address add 203.0.113.10/32 dev eth0 noprefixroute preferred_lft 0 valid_lft 30",
 		} {
 			run(command)
 		}
 		has := func() bool { return strings.Contains(run("ip address show dev eth0"), "203.0.113.10/32") }
-		p := newPoolTest(t)
-		p.Keep()
-		p.follow()
-		if !has() {
-			t.Error("the address goes although the Node is there")
-		}
-		p.state.DeleteNode("node-a")
-		p.follow()
-		p.config.Running.Wait() // nothing keeps it
-		if has() {
-			t.Error("the address stays although there is no Node")
+		for name, then := range map[string]func(*poolTest){
+			"there is no Node":        func(p *poolTest) { p.state.DeleteNode("node-a") },
+			"the Node has no address": func(p *poolTest) { p.state.SetNode(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a"}}) },
+		} {
+			run("ip address add 203.0.113.10/32 dev eth0 noprefixroute preferred_lft 0 valid_lft 30")
+			p := newPoolTest(t)
+			p.Keep()
+			p.follow()
+			if !has() {
+				t.Error("the address goes although the Node is there")
+			}
+			then(p)
+			p.follow()
+			p.config.Running.Wait() // nothing keeps it
+			if has() {
+				t.Errorf("the address stays although %s", name)
+			}
 		}
 	})
 }

@@ -231,7 +231,7 @@ func (p *Part) follow() {
 		p.start()
 	}
 	runner, _ := p.part()
-	if runner == nil && !p.looked && !slices.Contains(p.state.NodeNames(), p.state.Config.NodeName) {
+	if runner == nil && !p.looked && !p.state.HasInternalIP(p.state.Config.NodeName) {
 		p.letGo()
 	}
 	now := p.toTell(runner)
@@ -247,16 +247,16 @@ func (p *Part) follow() {
 	p.told = now
 }
 
-// letGo removes the addresses that an earlier process has put here from a node without a Node object. What it says does not count for the
-// others, and one of them is to take its addresses. Nobody else puts any here until there is one.
+// letGo removes the addresses that an earlier process has put here from a node without a Node object, or without an address in it. What it
+// says does not count for the others, and one of them is to take its addresses. Nobody else puts any here until it has both.
 func (p *Part) letGo() {
 	p.stopKeeping()
 	removed, err := pool.RemoveAddresses(p.state.Config.Pool.Networks)
 	if len(removed) > 0 {
-		p.logger.Info("Removed egress IPs", "addresses", removed, "because", "this node has no Node object")
+		p.logger.Info("Removed egress IPs", "addresses", removed, "because", "this node has no Node object with an InternalIP")
 	}
 	if err != nil {
-		p.logger.Error(err, "Cannot remove the egress IPs of this node, whose Node object is gone; will retry with the next sync")
+		p.logger.Error(err, "Cannot remove the egress IPs of this node, which has no Node object with an InternalIP; will retry with the next sync")
 	}
 }
 
