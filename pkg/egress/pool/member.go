@@ -282,11 +282,16 @@ func (e Pool) apply(m *Member, _ time.Time) []Action {
 	return nil
 }
 
-// A carrier that comes back was gone long enough for others to take over. They are asked first: an
+// A carrier of addresses that comes back was gone long enough for others to take over. They are asked first: an
 // announcement would take the traffic away from them.
 func (e Networks) apply(m *Member, _ time.Time) []Action {
 	for _, n := range e.Networks {
-		m.view.returned = m.view.returned || n.Up && !slices.Contains(m.networks, n)
+		if !n.Up || slices.Contains(m.networks, n) {
+			continue
+		}
+		for ip := range m.book.Held() {
+			m.view.returned = m.view.returned || n.Prefix.Contains(ip)
+		}
 	}
 	m.networks = slices.Clone(e.Networks)
 	return nil

@@ -274,6 +274,17 @@ func TestMember_AnnouncesWhatARestartedProcessHad(t *testing.T) {
 	acts(t, m.Next(Heard{restarted}, moment(3*time.Second)))
 }
 
+// TestMember_AsksWhenACarrierComesBack: that of its addresses, and no other one of the node.
+func TestMember_AsksWhenACarrierComesBack(t *testing.T) {
+	ip, other := mine(t), Network{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Up: true}
+	m := newTestMember(t, ip)
+	m.Next(m.probed(moment(0), nil, ip), moment(0))
+	acts(t, m.Next(Networks{[]Network{subnet, other}}, moment(0)))
+	acts(t, m.Next(Networks{[]Network{{Prefix: subnet.Prefix}, other}}, moment(0)))
+	acts(t, m.Next(Networks{[]Network{subnet, other}}, moment(0)), LookAround{[]netip.Addr{ip}})
+	acts(t, m.Next(Looked{At: moment(0), Peers: true}, moment(0)), Announce{[]netip.Addr{ip}})
+}
+
 // TestMember_GivesWayToOneThatItFindsDead: a node that comes back to the network hears of the new holder before it finds it alive.
 func TestMember_GivesWayToOneThatItFindsDead(t *testing.T) {
 	ip := mine(t)
