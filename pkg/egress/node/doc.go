@@ -6,21 +6,22 @@
 //
 // There is one book of who has which address: the directory. The pool's member keeps none: it asks the book what it has and which epochs
 // were seen, and writes there what it takes and releases. Effects follow a decision, and their results the effects, so an address goes
-// through these stages, with their constants in package holders:
+// through these stages, which are constants in package holders:
 //
-//	taken      the member has decided to have it; packets go where they went before (reported, with own.taking)
+//	reported   it is here if the kernel says so. That the member has decided to have it (own.taking), or has it no more, changes nothing of
+//	           where packets go
 //	arrived    it is on an interface, and what belongs to the former holder's connections is passed on: packets leave from here, and all
-//	           nodes are told, then the pool (arrived)
-//	released   the member has it no more; packets still leave from here (reported)
-//	left       packets go to the next holder, from now on (removed) or when a handover is over (handing), and all nodes are told
+//	           nodes are told, then the pool. It is reported again when the kernel has said so, too
+//	handing    another node has it, and packets leave from here as before until the handover is over
+//	removed    packets go to the next holder, and all nodes are told; the kernel may still have it
 //
 // # A failover
 //
-// Node C has an egress IP, and its link is cut. Node N takes the egress IP. Node P has pods that leave from it.
+// Node C has an egress IP, and all its links are cut. Node N takes the egress IP. Node P has pods that leave from it.
 //
 //	step, node, what                                                                  functions
 //	 1 N  memberlist finds C dead 240 ms after the first probe that fails: Alive       pool: delegate.NotifyLeave, Runner.Tell
-//	 2 N  the address is vacant, it is N's turn, and a claim is published              pool: Member.vacate, Assign, claim, Runner.probe
+//	 2 N  the address is vacant, it is N's turn, and a claim is published              pool: Member.noteVacancies, Assign, claim, Runner.probe
 //	 3 N  nobody answers for the address by ARP within 80 ms                           pool: neighbor.Ask, Probed.apply
 //	 4 N  a majority is there: the book has it here, with the next epoch               pool: Member.take; holders: Directory.Take
 //	 5 N  it is put on an interface, and the network is told                           pool: Runner.takeAddresses
@@ -38,11 +39,15 @@
 //	12 C  at the time of 1 to 5: the others are dead for it, and nobody answers,       pool: Member.look, Looked.apply; holders: Directory.Release
 //	      twice: it releases the address
 //	13 C  packets leave from here no more: Left. The address is removed                poolnode: Part.moved; pool: Runner.release
-//	14 C  its pods' packets are dropped for 5 s. Then they leave from C (auto), or     holders: Directory.judge, Ways
-//	      are refused (required)
+//	14 C  its pods' packets are dropped for 5 s. Then C sends them (auto), which       holders: Directory.judge, Ways
+//	      gets nowhere, or refuses them (required)
 //	15 C  its link is back: each side finds the other alive, N keeps the address,      pool: delegate.NotifyJoin;
 //	      and C asks N at once what it has                                             steerer: memberInBook.Next; holders: Announcer.Ask
 //	16 C  as 8 to 10: its pods' packets go to N
+//
+// If only the link of the egress IP's subnet is cut, C still speaks with the others, and says so in its state ([pool.Networks],
+// Member.publish). At 2 the reason is detached: N waits for 50 ms, asks nobody by ARP, and goes on with 4. C releases the address when it
+// hears that N has it (handed_over; Member.giveWay), so 13 follows, and then 8 to 10 in the place of 14: its pods leave from N at once.
 //
 // If the kernel of C still has the address in 15, because its process was dead, the process that starts asks by ARP before it announces
 // the address, and N reminds C every 50 ms: C gives way ([pool.Reminded]).

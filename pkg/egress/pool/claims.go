@@ -34,15 +34,15 @@ type vacancy struct {
 	passed   map[string]bool
 }
 
-// vacate finds the addresses that somebody has to take.
-func (m *Member) vacate(now time.Time) {
+// noteVacancies finds the addresses that somebody has to take.
+func (m *Member) noteVacancies(now time.Time) {
 	for ip := range m.vacant {
 		if !m.wanted[ip] {
 			delete(m.vacant, ip)
 		}
 	}
 	for ip := range m.wanted {
-		from, why := m.isVacant(ip, now)
+		from, why := m.whyToTake(ip, now)
 		switch v := m.vacant[ip]; {
 		case why == "":
 			delete(m.vacant, ip)
@@ -54,8 +54,8 @@ func (m *Member) vacate(now time.Time) {
 	}
 }
 
-// isVacant tells why somebody has to take an address, and who had it last; nothing if nobody has to.
-func (m *Member) isVacant(ip netip.Addr, now time.Time) (from string, why Reason) {
+// whyToTake tells why somebody has to take an address, and who had it last; nothing if nobody has to.
+func (m *Member) whyToTake(ip netip.Addr, now time.Time) (from string, why Reason) {
 	if m.holds(ip) {
 		return "", "" // if this node is drained, that is for the others
 	}

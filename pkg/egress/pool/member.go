@@ -132,7 +132,7 @@ func (m *Member) act(now time.Time) (actions []Action) {
 	actions = append(actions, m.contest(now)...)
 	actions = append(actions, m.giveWay(now)...)
 	actions = append(actions, m.look(now)...)
-	m.vacate(now)
+	m.noteVacancies(now)
 	m.claim(now)
 	actions = append(actions, m.take(now)...)
 	actions = append(actions, m.probe(now)...)
