@@ -35,6 +35,9 @@
 //	                               the pod is nudged
 //	from this node to another      as above, if the port was kept; else both sides are reset
 //
+// If no node has the address for a moment, the entries of this node's own pods stay until one has it: then they are right, or deleted as
+// above. Until then their packets go on under the egress IP, and nobody answers.
+//
 // A nudge (see below) makes the pod's kernel send a packet, so that a pod that only receives goes on as well. If the address comes here
 // and the rules here choose another port, the far side answers that packet by a reset. Only the pod's own node nudges it, because a pod
 // answers only once in half a second. The first nudge may get no answer: a stranger's packet under the far side's address may have had it

@@ -205,7 +205,8 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 //
 // If only the way has changed, and the far side need not notice, a flow goes on instead: see [Resumes], [Moves] and [Leaves]. A flow that
 // another node translated has kept its port there. A flow that was translated here goes on only if it has kept its port, as all that were
-// steered here do. Where kernels do not pick TCP connections up in the middle, these end.
+// steered here do. Where kernels do not pick TCP connections up in the middle, these end. While no node has the egress IP, flows of pods
+// here that could go on stay as they are, to be judged when a node takes it: a pod that is nudged before is heard nowhere.
 func (s *Selector) Judge(f Flow) Verdict {
 	const tcp = 6
 	if len(s.inward) > 0 {
@@ -262,6 +263,8 @@ func (s *Selector) judgeWrong(f Flow, egressIP netip.Addr) Verdict {
 		return Ends
 	case !egressIP.IsValid(), f.Wears == egressIP && s.elsewhere(f.Source):
 		return Leaves
+	case f.Wears == egressIP && s.isLost(egressIP):
+		return Stays
 	case f.Wears == egressIP:
 		return Moves
 	}
@@ -273,6 +276,9 @@ func (s *Selector) elsewhere(pod netip.Addr) bool {
 	home, known := s.homes[pod]
 	return known && home != s.self
 }
+
+// isLost tells whether a node may take an egress IP at any moment.
+func (s *Selector) isLost(egressIP netip.Addr) bool { return s.ways[egressIP].Kind == kernel.Blackhole }
 
 // hasWay tells whether an egress IP leaves elsewhere.
 func (s *Selector) hasWay(egressIP netip.Addr) bool {

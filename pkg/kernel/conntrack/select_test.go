@@ -218,6 +218,11 @@ func TestSelector_JudgesByTheWay(t *testing.T) {
 			"zone 1":                                    {[]kernel.Binding{web}, kernel.ToNode, all, inZone(1, flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
 			"blackhole, its own source":                 {[]kernel.Binding{web}, kernel.Blackhole, all, own, Stays},
 			"blackhole, translated here":                {[]kernel.Binding{web}, kernel.Blackhole, all, flow(tcp, n.pod, n.outside, n.egressIP), Ends},
+			"blackhole, translated here, its own port":  {[]kernel.Binding{web}, kernel.Blackhole, all, keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
+			"blackhole, bound again, its own port":      {[]kernel.Binding{web}, kernel.Blackhole, Scope{Removed: []kernel.Binding{web}}, keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
+			"a node has taken what was lost":            {[]kernel.Binding{web}, kernel.ToNode, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Moves},
+			"what was lost is here again":               {[]kernel.Binding{web}, here, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
+			"no node has taken what was lost":           {[]kernel.Binding{web}, kernel.Prohibit, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Moves},
 			"prohibited, its own source":                {[]kernel.Binding{web}, kernel.Prohibit, all, own, Stays},
 			"prohibited, translated here":               {[]kernel.Binding{web}, kernel.Prohibit, all, flow(tcp, n.pod, n.outside, n.egressIP), Ends},
 			"another's egress IP has a way":             {[]kernel.Binding{other}, kernel.ToNode, all, own, Ends},
@@ -287,11 +292,16 @@ func TestJudge_PodOfAnotherNode(t *testing.T) {
 	n := networks[kernel.IPv4]
 	after := n.plan(binding(n.pod, kernel.TCP, n.egressIP))
 	after.Steering.Self = addr(n.node)
-	after.Steering.Ways = map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.ToNode, Node: addr(n.secondNode)}}
-	for home, want := range map[string]Verdict{n.node: Moves, n.secondNode: Leaves} {
+	for home, want := range map[string]map[kernel.WayKind]Verdict{
+		n.node:       {kernel.ToNode: Moves, kernel.Blackhole: Stays},
+		n.secondNode: {kernel.ToNode: Leaves, kernel.Blackhole: Leaves},
+	} {
 		after.Steering.Homes = map[netip.Addr]netip.Addr{addr(n.pod): addr(home)}
-		if got := NewSelector(after, Scope{All: true}, n.local()).Judge(keepsPort(flow(tcp, n.pod, n.outside, n.egressIP))); got != want {
-			t.Errorf("the pod runs on %s: got %v, want %v", home, got, want)
+		for way, want := range want {
+			after.Steering.Ways = map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: way, Node: addr(n.secondNode)}}
+			if got := NewSelector(after, Scope{All: true}, n.local()).Judge(keepsPort(flow(tcp, n.pod, n.outside, n.egressIP))); got != want {
+				t.Errorf("the pod runs on %s, the way is %q: got %v, want %v", home, way, got, want)
+			}
 		}
 	}
 }
@@ -372,6 +382,7 @@ func judgement(w world, f Flow) Verdict {
 	translatedElsewhere := own && leaves(former)
 	lost := slices.ContainsFunc(w.scope.Removed, func(b kernel.Binding) bool { return speaksOf(b) && b.EgressIP == f.Wears })
 	wrong := leaves(now) && (w.scope.All || w.scope.Pods[f.Source])
+	waits := f.Wears == now && way.Kind == kernel.Blackhole
 	staysBehind := w.after.Steering.Ways[f.Wears].Kind != "" && f.KeepsPort && (f.Wears == now || !now.IsValid())
 	switch {
 	case f.Zone != 0:
@@ -384,6 +395,8 @@ func judgement(w world, f Flow) Verdict {
 		return Moves
 	case translatedElsewhere:
 		return EndsAtPod
+	case (lost || wrong) && staysBehind && waits:
+		return Stays
 	case (lost || wrong) && staysBehind && now.IsValid():
 		return Moves
 	case (lost || wrong) && staysBehind:
@@ -680,6 +693,7 @@ func TestSelector_JudgesFlowsOfTheFarSide(t *testing.T) {
 		web := binding(n.pod, kernel.TCP, n.egressIP)
 		names, every := binding(n.pod, kernel.UDP, n.egressIP), binding(n.pod, kernel.All, n.egressIP)
 		here, away := map[netip.Addr]kernel.Way(nil), map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.ToNode, Node: addr(n.secondNode)}}
+		lost := map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.Blackhole}}
 		moved := Scope{Pods: pods(n.pod), Blocks: []kernel.Block{block}}
 		for _, test := range []struct {
 			name  string
@@ -697,6 +711,9 @@ func TestSelector_JudgesFlowsOfTheFarSide(t *testing.T) {
 			{"the address is elsewhere, as the pod is", []kernel.Binding{web}, away, moved, inward(tcp, 32511, 32511), n.secondNode, Leaves},
 			{"the address is elsewhere, UDP", []kernel.Binding{names}, away, moved, inward(udp, 32511, 32511), n.node, Leaves},
 			{"the address is elsewhere, not in scope", []kernel.Binding{web}, away, Scope{Pods: pods(n.other), Blocks: moved.Blocks}, inward(tcp, 32511, 32511), n.node, Stays},
+			{"the address is lost", []kernel.Binding{web}, lost, moved, inward(tcp, 32511, 32511), n.node, Stays},
+			{"the address is lost, UDP", []kernel.Binding{names}, lost, moved, inward(udp, 32511, 32511), n.node, Stays},
+			{"the address is lost, the pod is elsewhere", []kernel.Binding{web}, lost, moved, inward(tcp, 32511, 32511), n.secondNode, Leaves},
 			{"the binding is removed", nil, here, Scope{Removed: []kernel.Binding{web}, Blocks: moved.Blocks}, inward(tcp, 32000, 32000), n.node, Ends},
 			{"the binding of all is removed", nil, here, Scope{Removed: []kernel.Binding{every}, Blocks: moved.Blocks}, inward(tcp, 32000, 32000), n.node, Ends},
 			{"the binding is removed, UDP", nil, here, Scope{Removed: []kernel.Binding{names}, Blocks: moved.Blocks}, inward(udp, 32000, 32000), n.node, Leaves},

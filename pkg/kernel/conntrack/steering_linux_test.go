@@ -28,7 +28,8 @@ type steering struct {
 	family        kernel.Family
 	pod, egressIP netip.Addr
 	binding       kernel.Binding
-	holder        int // of the nodes, which has the egress IP now
+	holder        int  // of the nodes, which has the egress IP now
+	lost          bool // no node has it
 	// ports says how the holder chooses them: as in nft's snat statement, which keeps them if nothing is said.
 	ports string
 }
@@ -119,7 +120,10 @@ func (s *steering) comesIn(node int) {
 func (s *steering) deletes(node int, scope Scope, want int, bindings ...kernel.Binding) {
 	s.Helper()
 	after := s.plan(bindings...)
-	if s.holder != node {
+	switch {
+	case s.lost:
+		after.Steering.Ways = map[netip.Addr]kernel.Way{s.egressIP: {Kind: kernel.Blackhole}}
+	case s.holder != node:
 		after.Steering.Ways = map[netip.Addr]kernel.Way{s.egressIP: {Kind: kernel.ToNode, Node: s.address(s.Nodes()[s.holder])}}
 	}
 	err := s.Nodes()[node].Do(func() error {
@@ -399,6 +403,29 @@ func TestDelete_TheAddressGoesAway(t *testing.T) {
 		s.deletes(0, Scope{Pods: pods(s.pod.String())}, 0, s.binding)
 		s.goOn(sends, receives)
 	})
+}
+
+// TestDelete_TheAddressIsLostForAMoment: connections that this node has translated go on when a node takes the address, which nobody has
+// had for a moment. Until then no answer of a pod to a nudge is heard.
+func TestDelete_TheAddressIsLostForAMoment(t *testing.T) {
+	for name, next := range map[string]int{"another node takes it": 1, "it comes back": 0} {
+		t.Run(name, func(t *testing.T) {
+			onSteeredNode(t, 0, "", func(s *steering) {
+				sends, receives := s.connect(0), s.connect(0)
+				s.lost = true
+				s.run(s.Node(), "nft", fmt.Sprintf("add table inet lost; add chain inet lost way { type filter hook prerouting priority -95; }; add rule inet lost way iifname cni0 ct status != snat %s saddr %s drop", s.ip(), s.pod))
+				s.deletes(0, Scope{Pods: pods(s.pod.String())}, 0, s.binding)
+				time.Sleep(2 * answersAgain) // a nudge that is repeated now must not help
+				s.lost = false
+				s.run(s.Node(), "nft", "delete", "table", "inet", "lost")
+				s.takes(next)
+				s.comesIn(next)
+				s.dropsUnknown(next)
+				s.deletes(0, Scope{Pods: pods(s.pod.String()), Steered: []kernel.Binding{s.binding}}, 0, s.binding)
+				s.goOn(sends, receives)
+			})
+		})
+	}
 }
 
 // TestDelete_TheAddressGoesAwayFromChosenPorts: connections that this node has translated to ports of its choice are
