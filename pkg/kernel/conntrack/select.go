@@ -41,6 +41,8 @@ type Scope struct {
 	// now: their egress IP had a [kernel.Way], to another node mostly. Those of them that are
 	// removed are in both lists.
 	Steered []kernel.Binding
+	// Unsure: packets of those in Steered may have taken the way that they take now.
+	Unsure bool
 	// Blocks are the ports that pods had for themselves before the change, if bindings were removed or have taken another way.
 	Blocks []kernel.Block
 }
@@ -115,6 +117,8 @@ type Selector struct {
 	steered map[target]netip.Addr
 	// begun: the kernel knows connections from their beginning alone, so none goes on from another node.
 	begun bool
+	// unsure is that of the Scope.
+	unsure bool
 	// inside are the destinations that are never SNATed, whosever the flow is.
 	inside [2]kernel.CIDRSet
 	local  kernel.CIDRSet
@@ -129,6 +133,7 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 		ways:    after.Steering.Ways,
 		homes:   after.Steering.Homes,
 		self:    after.Steering.Self,
+		unsure:  scope.Unsure,
 		removed: make(map[worn]bool, len(scope.Removed)),
 		steered: make(map[target]netip.Addr, len(scope.Steered)),
 		inside:  [...]kernel.CIDRSet{kernel.NewCIDRSet(after.ClusterCIDRs), kernel.NewCIDRSet(after.Exclusions)},
@@ -219,6 +224,8 @@ func (s *Selector) Judge(f Flow) Verdict {
 		return verdict
 	}
 	switch {
+	case verdict == Resumes && s.unsure: // if the way is another one now, neither side learns of it
+		return Stays
 	case verdict == Leaves, verdict == Moves && f.Wears != f.Source:
 		return Ends
 	case verdict == Resumes, verdict == Moves:

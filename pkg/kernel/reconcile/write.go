@@ -113,15 +113,12 @@ func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
 	s.oweRemoved(removed, func(kernel.Binding) bool { return steers(now) })
 }
 
-// oweFound adds the flows of bindings that the kernel had before this process, unless packets go to another node now. An earlier process may have
-// ended before it judged them: then they left through another node, and the far side knows them by the egress IP.
+// oweFound adds the flows of bindings that the kernel had before this process. An earlier process may have ended before it judged them, or
+// before packets took the way that they take now: then they left through another node, and the far side knows them by the egress IP.
 func (s *run) oweFound(found []kernel.Binding, now kernel.Steering) {
-	for _, b := range found {
-		if steers(now) && now.Ways[b.EgressIP].Kind != kernel.ToNode {
-			s.debt.Steered = append(s.debt.Steered, b)
-		}
+	if len(found) > 0 && steers(now) {
+		s.debt.Steered, s.debt.Unsure = kernel.Sorted(append(s.debt.Steered, found...)), true
 	}
-	s.debt.Steered = kernel.Sorted(s.debt.Steered)
 }
 
 func (s *run) oweRemoved(removed []kernel.Binding, steered func(kernel.Binding) bool) {
