@@ -89,31 +89,36 @@ func (l layout) giveShared(give string, shared kernel.Ports) (rules []nft.Rule) 
 	return append(rules, l.rule("without ports", give))
 }
 
-// markFresh takes note of the egress IPs that have come here: they are held now, and were not before.
-func (w *Writer) markFresh(before func(egressIP netip.Addr) bool, now time.Time) {
+// markFresh takes note of the egress IPs that have come here: they are here now, and were not before.
+func (w *Writer) markFresh(before map[netip.Addr]bool, now time.Time) {
 	if !w.config.PortBlocks {
 		return
 	}
-	fresh := maps.Clone(w.fresh)
+	here, fresh := w.content.here(), maps.Clone(w.fresh)
 	if fresh == nil {
 		fresh = map[nft.Key]nft.Passing{}
 	}
-	maps.DeleteFunc(fresh, func(key nft.Key, _ nft.Passing) bool { return !w.content.held[key.Pod] })
-	for egressIP := range w.content.held {
-		if !before(egressIP) {
+	maps.DeleteFunc(fresh, func(key nft.Key, _ nft.Passing) bool { return !here[key.Pod] })
+	for egressIP := range here {
+		if !before[egressIP] {
 			fresh[nft.Key{Pod: egressIP}] = nft.Passing{Until: now.Add(freshTime)}
 		}
 	}
 	w.fresh, w.content.blocks.fresh = fresh, fresh
 }
 
-// heldBefore tells whether the kernel's table has an egress IP as held.
-func (w *Writer) heldBefore() func(netip.Addr) bool {
-	held := w.table.Held().Sets[heldSet]
-	return func(egressIP netip.Addr) bool {
-		_, was := held[nft.Key{Pod: egressIP}]
-		return was
+// hereBefore returns the egress IPs that were here by the kernel's table: those held whose packets take no other way.
+func (w *Writer) hereBefore() map[netip.Addr]bool {
+	sets, here := w.table.Held().Sets, map[netip.Addr]bool{}
+	for key := range sets[heldSet] {
+		here[key.Pod] = true
 	}
+	for ways, sources := range sourcesByWays {
+		for key := range sets[ways] {
+			delete(here, sets[sources][key])
+		}
+	}
+	return here
 }
 
 // chainsWith are base chains, and those that blocks need.

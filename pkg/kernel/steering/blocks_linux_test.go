@@ -578,6 +578,48 @@ func TestBlocks_DatagramsWhileFresh(t *testing.T) {
 	})
 }
 
+// TestBlocks_FreshWhereAnyMayCome: an egress IP that may come to a node is fresh when its packets leave from there, and were sent elsewhere
+// before, or dropped.
+func TestBlocks_FreshWhereAnyMayCome(t *testing.T) {
+	onBlocks(t, func(c *cluster) {
+		n, d := c.nodes[0], c.desired(append(c.bindEach(kernel.UDP), c.bind(1, kernel.All, c.another))...)
+		takes := func(way kernel.Way) kernel.Steering {
+			d.Steering = n.steering(map[netip.Addr]kernel.Way{c.egressIP: way, c.another: way})
+			d.Steering.Held = map[netip.Addr]bool{c.egressIP: true, c.another: true}
+			return d.Steering
+		}
+		write := func(way kernel.Way) {
+			takes(way)
+			n.write(d)
+		}
+		update := func(way kernel.Way) { n.update(takes(way)) }
+		here, there, lost := c.toNode(0), c.toNode(1), kernel.Way{Kind: kernel.Blackhole}
+		for i, step := range []struct {
+			how  func(kernel.Way)
+			way  kernel.Way
+			anew bool // by a process that begins, after these were forgotten
+			want int
+		}{
+			{write, there, false, 0},
+			{update, here, false, 2},
+			{update, lost, false, 0},
+			{write, here, false, 2},
+			{write, here, true, 0},
+			{write, there, true, 0},
+			{write, here, true, 2},
+		} {
+			if step.anew {
+				n.nft("flush set %s fresh", n.name())
+				n.restart(n.ways)
+			}
+			step.how(step.way)
+			if listed := n.nft("list set %s fresh", n.name()); strings.Count(listed, "expires") != step.want {
+				t.Errorf("step %d: want %d that are fresh:\n%s", i, step.want, listed)
+			}
+		}
+	})
+}
+
 // TestBlocks_ErrorsReachThePod: an ICMP error about what a pod has sent reaches it, also in a flow that the far side has made known.
 func TestBlocks_ErrorsReachThePod(t *testing.T) {
 	onBlocks(t, func(c *cluster) {

@@ -45,7 +45,7 @@ func (w *Writer) limit(edit *nft.Change, assigned numbers, surroundings bool) {
 		return
 	}
 	change := fastpath.Change{Whole: edit == nil, Ways: map[fastpath.Pod]int{}}
-	for ways, sources := range map[string]string{waysMap: sourcesMap, podWaysMap: podSourcesMap} {
+	for ways, sources := range sourcesByWays {
 		touched := []nft.Elements{w.content.sets[sources]} // what has a way is among these
 		if edit != nil {
 			touched = []nft.Elements{edit.Added[ways], edit.Removed[ways], edit.Added[sources], edit.Removed[sources]}

@@ -48,6 +48,9 @@ const (
 // goes on by itself for as long. The kernel adds no flow to a full set.
 const remembered, rememberedFlows = 5 * time.Minute, 1 << 18
 
+// sourcesByWays are the sets of egress IPs by those of ways, of which each pod has an element if its egress IP has a way.
+var sourcesByWays = map[string]string{waysMap: sourcesMap, podWaysMap: podSourcesMap}
+
 // nodeChains begins the names of the chains that look at what a node sends into the tunnel.
 const nodeChains = "node-"
 
@@ -199,7 +202,7 @@ func (c *content) point(edit nft.Edit, given numbers) {
 	if maps.Equal(before, c.leads) {
 		return
 	}
-	for ways, sources := range map[string]string{waysMap: sourcesMap, podWaysMap: podSourcesMap} {
+	for ways, sources := range sourcesByWays {
 		for key, egressIP := range c.sets[sources] {
 			if before[egressIP] != c.leads[egressIP] {
 				c.lead(edit, ways, key, egressIP)
@@ -340,6 +343,16 @@ func placesOf(b kernel.Binding) places {
 	}
 	own, key := nft.Key{Pod: b.Pod, Protocol: b.Protocol, Other: b.EgressIP}, nft.Key{Pod: b.Pod, Protocol: b.Protocol}
 	return places{ownSet, boundSet, sourcesMap, waysMap, blocksMap, fullBlocksMap, own, key}
+}
+
+// here returns the egress IPs that are here, of those that may come: their packets take no other way.
+func (c *content) here() map[netip.Addr]bool {
+	here := maps.Clone(c.held)
+	maps.DeleteFunc(here, func(egressIP netip.Addr, _ bool) bool {
+		_, away := c.ways[egressIP]
+		return away
+	})
+	return here
 }
 
 // steers tells whether packets of some binding do not leave from this node.

@@ -79,7 +79,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	w.pods = d.ClusterCIDRs
 	w.content = w.contentOf(d, leaving)
 	changes, settingsErr := w.prepareSettings()
-	w.markFresh(w.heldBefore(), time.Now())
+	w.markFresh(w.hereBefore(), time.Now())
 	guarded, err := w.guard(ctx, d, leaving)
 	if err != nil {
 		return false, errors.Join(settingsErr, w.forgetAfter(err))
@@ -168,10 +168,10 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.B
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
-	before := w.content.held
+	before := w.content.here()
 	edit := w.content.follow(c, leaving)
 	edit.Replace(removedSet, journalOf(w.removed))
-	w.markFresh(func(egressIP netip.Addr) bool { return before[egressIP] }, time.Now())
+	w.markFresh(before, time.Now())
 	changed, err = w.write(ctx, false, func(assigned numbers) (bool, error) {
 		w.content.point(edit, assigned)
 		change := edit.Change()
