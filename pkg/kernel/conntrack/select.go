@@ -43,6 +43,10 @@ type Scope struct {
 	Steered []kernel.Binding
 	// Unsure: packets of those in Steered may have taken the way that they take now.
 	Unsure bool
+	// Sent are bindings that held before, whose packets went to another node unless the destination was in Excluded. They are here if
+	// more is excluded now.
+	Sent     []kernel.Binding
+	Excluded []netip.Prefix
 	// Blocks are the ports that pods had for themselves before the change, if bindings were removed or have taken another way.
 	Blocks []kernel.Block
 }
@@ -115,6 +119,9 @@ type Selector struct {
 	inward owners
 	// steered has the egress IPs under which packets left through another node before.
 	steered map[target]netip.Addr
+	// sent are those of the Scope, and excluded what was excluded then.
+	sent     map[target]netip.Addr
+	excluded kernel.CIDRSet
 	// begun: the kernel knows connections from their beginning alone, so none goes on from another node.
 	begun bool
 	// unsure is that of the Scope.
@@ -136,8 +143,17 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 		unsure:  scope.Unsure,
 		removed: make(map[worn]bool, len(scope.Removed)),
 		steered: make(map[target]netip.Addr, len(scope.Steered)),
+		sent:    make(map[target]netip.Addr, len(scope.Sent)),
 		inside:  [...]kernel.CIDRSet{kernel.NewCIDRSet(after.ClusterCIDRs), kernel.NewCIDRSet(after.Exclusions)},
 		local:   local,
+	}
+	if len(scope.Sent) > 0 {
+		s.excluded = kernel.NewCIDRSet(scope.Excluded)
+	}
+	for _, b := range scope.Sent {
+		if number, ok := numberOf(b.Protocol); ok {
+			s.sent[target{b.Pod, number}] = b.EgressIP
+		}
 	}
 	before := make(map[netip.Addr]bool, len(scope.Removed)+len(scope.Steered))
 	for _, b := range scope.Removed {
@@ -166,7 +182,7 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 
 // Empty tells that no flow can be selected.
 func (s *Selector) Empty() bool {
-	return len(s.bound) == 0 && len(s.removed) == 0 && len(s.steered) == 0
+	return len(s.bound) == 0 && len(s.removed) == 0 && len(s.steered) == 0 && len(s.sent) == 0
 }
 
 // pods returns those of family whose flows can be selected, in no order, if they are at
@@ -188,9 +204,11 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 			return nil, false
 		}
 	}
-	for t := range s.steered {
-		if !add(t.pod) {
-			return nil, false
+	for _, targets := range []map[target]netip.Addr{s.steered, s.sent} {
+		for t := range targets {
+			if !add(t.pod) {
+				return nil, false
+			}
 		}
 	}
 	return pods, true
@@ -206,7 +224,8 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 //     although it leaves: the destination is neither in the cluster, excluded, one of the
 //     node's own addresses nor the pod's own egress IP; or
 //   - it uses its own source and leaves, and its binding was removed that had another node
-//     translate it.
+//     translate it; or
+//   - it uses its own source, and its destination was not excluded when another node translated it.
 //
 // If only the way has changed, and the far side need not notice, a flow goes on instead: see [Resumes], [Moves] and [Leaves]. A flow that
 // another node translated has kept its port there. A flow that was translated here goes on only if it has kept its port, as all that were
@@ -249,6 +268,8 @@ func (s *Selector) judge(f Flow) Verdict {
 	formerIP, steered := s.wasSteered(f)
 	same := bound && steered && formerIP == egressIP
 	switch {
+	case s.leavesNoMore(f):
+		return EndsAtPod
 	case bound && f.Wears == right && same && way.Kind == kernel.ToNode:
 		return Resumes
 	case bound && f.Wears == right:
@@ -310,6 +331,21 @@ func (s *Selector) wasSteered(f Flow) (egressIP netip.Addr, steered bool) {
 	}
 	egressIP, steered = find(s.steered, f)
 	return egressIP, steered && s.leaves(f.Destination.Addr(), egressIP)
+}
+
+// leavesNoMore tells whether f went to another node before its destination was excluded. Nobody translates what its pod sends now.
+func (s *Selector) leavesNoMore(f Flow) bool {
+	if f.Wears != f.Source {
+		return false
+	}
+	egressIP, sent := find(s.sent, f)
+	destination := f.Destination.Addr()
+	if !sent || destination == egressIP || !s.staysInside(destination) {
+		return false
+	}
+	_, before := s.excluded.Find(destination)
+	_, local := s.local.Find(destination)
+	return !before && !local
 }
 
 // sendsOn tells whether f, which uses its own source, leaves from another node, under which egress IP.

@@ -191,6 +191,7 @@ func TestSelector_JudgesByTheWay(t *testing.T) {
 			return scope
 		}
 		removed := Scope{Removed: []kernel.Binding{web}, Steered: []kernel.Binding{web}}
+		excluded := Scope{Sent: []kernel.Binding{web}, Excluded: prefixes(n.cluster)}
 		own := flow(tcp, n.pod, n.outside, n.pod)
 		const here = ""
 		for name, test := range map[string]struct {
@@ -241,6 +242,17 @@ func TestSelector_JudgesByTheWay(t *testing.T) {
 			"the binding is removed, another protocol":  {nil, here, removed, flow(udp, n.pod, n.outside, n.pod), Stays},
 			"the binding is removed, translated here":   {nil, here, removed, flow(tcp, n.pod, n.outside, n.egressIP), Ends},
 			"the binding is removed and made again":     {[]kernel.Binding{web}, kernel.ToNode, removed, own, Resumes},
+			"excluded now":                              {[]kernel.Binding{web}, kernel.ToNode, excluded, flow(tcp, n.pod, n.excluded, n.pod), EndsAtPod},
+			"excluded now, while lost":                  {[]kernel.Binding{web}, kernel.Blackhole, excluded, flow(tcp, n.pod, n.excluded, n.pod), EndsAtPod},
+			"excluded now, the address comes here":      {[]kernel.Binding{web}, here, excluded, flow(tcp, n.pod, n.excluded, n.pod), EndsAtPod},
+			"excluded now, and the binding goes":        {nil, here, excluded, flow(tcp, n.pod, n.excluded, n.pod), EndsAtPod},
+			"excluded now, translated here":             {[]kernel.Binding{web}, kernel.ToNode, excluded, keepsPort(flow(tcp, n.pod, n.excluded, n.egressIP)), Stays},
+			"excluded now, another pod":                 {[]kernel.Binding{web, binding(n.other, kernel.TCP, n.egressIP)}, kernel.ToNode, excluded, flow(tcp, n.other, n.excluded, n.other), Stays},
+			"excluded now, another protocol":            {[]kernel.Binding{web}, kernel.ToNode, excluded, flow(udp, n.pod, n.excluded, n.pod), Stays},
+			"excluded before, too":                      {[]kernel.Binding{web}, kernel.ToNode, excluded, flow(tcp, n.pod, n.other, n.pod), Stays},
+			"not excluded":                              {[]kernel.Binding{web}, kernel.ToNode, excluded, own, Stays},
+			"more is excluded, to its node":             {[]kernel.Binding{web}, kernel.ToNode, excluded, flow(tcp, n.pod, n.node, n.pod), Stays},
+			"more is excluded, to its own egress IP":    {[]kernel.Binding{web}, kernel.ToNode, excluded, flow(tcp, n.pod, n.egressIP, n.pod), Stays},
 			"bound to an address that is here":          {[]kernel.Binding{other}, here, Scope{Pods: pods(n.pod), Removed: removed.Removed, Steered: removed.Steered}, own, EndsAtPod},
 		} {
 			t.Run(fmt.Sprintf("%s/%s", family, name), func(t *testing.T) {
@@ -324,6 +336,7 @@ func TestSelector_Empty(t *testing.T) {
 		{"a bound pod in scope", []kernel.Binding{web}, Scope{Pods: pods(n.pod)}, false},
 		{"all in scope", []kernel.Binding{web}, Scope{All: true}, false},
 		{"a binding removed", nil, Scope{Removed: []kernel.Binding{web}}, false},
+		{"more is excluded", nil, Scope{Sent: []kernel.Binding{web}}, false},
 		{"a protocol that no packet has", []kernel.Binding{binding(n.pod, "dccp", n.egressIP)}, Scope{All: true, Removed: []kernel.Binding{binding(n.pod, "", n.egressIP)}}, true},
 	}
 	for _, test := range tests {
@@ -353,6 +366,7 @@ func TestSelector_Pods(t *testing.T) {
 		{"removed", Scope{Removed: bound[:1]}, kernel.IPv4, 1, both[:1], true},
 		{"removed, unbound", Scope{Removed: []kernel.Binding{binding(v4.unbound, kernel.All, v4.egressIP)}}, kernel.IPv4, 1, []netip.Addr{addr(v4.unbound)}, true},
 		{"removed, in scope", Scope{Removed: bound[:1], Pods: pods(v4.pod, v4.other)}, kernel.IPv4, 2, both, true},
+		{"more is excluded", Scope{Sent: bound[:1]}, kernel.IPv4, 1, both[:1], true},
 		{"removed, too many", Scope{Removed: bound[:1], Pods: pods(v4.other)}, kernel.IPv4, 1, nil, false},
 	}
 	for _, test := range tests {
@@ -376,9 +390,12 @@ func judgement(w world, f Flow) Verdict {
 		}
 		return netip.Addr{}
 	}
+	inside := func(p netip.Prefix) bool { return p.Contains(f.Destination.Addr()) }
 	leaves := func(egressIP netip.Addr) bool {
-		inside := func(p netip.Prefix) bool { return p.Contains(f.Destination.Addr()) }
 		return egressIP.IsValid() && f.Destination.Addr() != egressIP && !slices.ContainsFunc(slices.Concat(w.after.ClusterCIDRs, w.after.Exclusions, w.local), inside)
+	}
+	left := func(egressIP netip.Addr) bool {
+		return egressIP.IsValid() && f.Destination.Addr() != egressIP && !slices.ContainsFunc(slices.Concat(w.scope.Excluded, w.local), inside)
 	}
 	now, former, own := of(w.after.Bindings), of(w.scope.Steered), f.Wears == f.Source
 	way := w.after.Steering.Ways[now]
@@ -390,6 +407,8 @@ func judgement(w world, f Flow) Verdict {
 	switch {
 	case f.Zone != 0:
 		return Stays
+	case own && left(of(w.scope.Sent)) && !leaves(of(w.scope.Sent)):
+		return EndsAtPod
 	case own && way.Kind == kernel.ToNode && translatedElsewhere && former == now:
 		return Resumes
 	case own && way.Kind != "", f.Wears == now && way.Kind == "":
@@ -478,6 +497,9 @@ func newWorld(r *rand.Rand) world {
 	}
 	w.local = single()
 	w.scope = Scope{All: r.IntN(3) == 0, Pods: map[netip.Addr]bool{some(): true, some(): true}, Removed: bindings(), Steered: bindings()}
+	if r.IntN(3) == 0 {
+		w.scope.Sent, w.scope.Excluded = bindings(), single()
+	}
 	// Mostly the bindings are those of before.
 	for _, b := range w.after.Bindings {
 		if r.IntN(2) == 0 {

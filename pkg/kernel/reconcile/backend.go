@@ -48,8 +48,8 @@ type driver interface {
 // observation is what a look has found.
 type observation struct {
 	bindings func() []kernel.Binding
-	// blocks returns the ports of bound pods to which packets of far sides are led; nil: there are none.
-	blocks func() []kernel.Block
+	// steered returns what the table of the steering has; nil: there is none.
+	steered func() steering.Standing
 	// differences from what this driver has written last, if it has, in words.
 	differences []string
 	// steering has those of what steers packets, or why it cannot be told.

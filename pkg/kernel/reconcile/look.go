@@ -49,9 +49,11 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	switch {
 	case !known:
 		s.unplanned = slices.Concat(found.bindings(), left)
-		if found.blocks != nil {
-			s.oweFlowsOf(found.blocks())
-			s.lostBlocks = append(s.lostBlocks, found.blocks()...) // as long as the pods stay bound
+		if found.steered != nil {
+			stood := found.steered()
+			s.oweFlowsOf(stood.Blocks)
+			s.lostBlocks = append(s.lostBlocks, stood.Blocks...) // as long as the pods stay bound
+			s.excluded = stood.Exclusions
 		}
 	default:
 		s.unplanned = left

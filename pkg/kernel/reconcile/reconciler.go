@@ -356,7 +356,9 @@ type run struct {
 	refused, steered bool
 	// unplanned are bindings in the kernel that this process has not written, as far as it knows.
 	unplanned []kernel.Binding
-	prunable  map[int]staleBackend // by number
+	// excluded are the networks that were excluded from steering then.
+	excluded []netip.Prefix
+	prunable map[int]staleBackend // by number
 }
 
 // do takes a step, and returns an event if it decides about further ones.

@@ -15,15 +15,20 @@ import (
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-var compareNetip = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+var (
+	compareNetip    = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	comparePrefixes = cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })
+)
 
 // memory is a driver whose kernel is a list of bindings. What the real drivers do is tested with real
 // kernels, in their own packages and in hack/netns.
 type memory struct {
 	bindings, recorded []kernel.Binding
 	blocks             []kernel.Block // that packets of far sides are led to
+	excluded           []netip.Prefix // from the steering, at the start
 	// written is what this process has written last; nil if it has not, or forgot.
 	written []kernel.Binding
 	tables  string // the fingerprint
@@ -87,7 +92,7 @@ func (m *memory) observe(context.Context) (observation, error) {
 	o := observation{jumpInFront: true, missing: func(context.Context) ([]string, error) { return m.proxierLacks, nil }}
 	held := kernel.Sorted(slices.Concat(m.bindings, m.recorded))
 	o.bindings = func() []kernel.Binding { return held }
-	o.blocks = func() []kernel.Block { return m.blocks }
+	o.steered = func() steering.Standing { return steering.Standing{Blocks: m.blocks, Exclusions: m.excluded} }
 	if m.written != nil && !slices.Equal(m.written, m.bindings) {
 		o.differences, o.altered = []string{"other bindings"}, true
 	}
@@ -347,25 +352,63 @@ func TestReconciler_FlowsFromBefore(t *testing.T) {
 }
 
 // TestReconciler_FlowsToWhatIsExcludedNoMore: all flows are judged when a network is not excluded any more, for those to it have no egress
-// IP. When one more is excluded, none is.
+// IP. When one more is excluded, those are that were sent to another node.
 func TestReconciler_FlowsToWhatIsExcludedNoMore(t *testing.T) {
 	cluster, excluded := []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
-	n := settledNode(t, first)
-	for _, step := range []struct {
-		what     string
-		networks kernel.Networks
-		all      bool
-	}{
-		{"two networks more", kernel.Networks{ClusterCIDRs: cluster, Exclusions: excluded}, false},
-		{"without the exclusion", kernel.Networks{ClusterCIDRs: cluster}, true},
-		{"with it again", kernel.Networks{ClusterCIDRs: cluster, Exclusions: excluded}, false},
-		{"without the cluster's network", kernel.Networks{Exclusions: excluded}, true},
-	} {
+	both := slices.Concat(cluster, excluded)
+	type scope = conntrack.Scope
+	for name, ways := range map[string]map[string]kernel.Way{"all leave here": nil, "one leaves elsewhere": {"203.0.113.1": {Kind: kernel.ToNode, Node: secondNode}}} {
+		n := settledNode(t, first, second)
+		n.steer(ways)()
+		n.want(first, second)
+		sent := func(before []netip.Prefix) scope {
+			if ways == nil {
+				return scope{}
+			}
+			return scope{Sent: []kernel.Binding{first}, Excluded: before}
+		}
+		for _, step := range []struct {
+			what     string
+			networks kernel.Networks
+			want     scope
+		}{
+			{"two networks more", kernel.Networks{ClusterCIDRs: cluster, Exclusions: excluded}, sent(nil)},
+			{"without the exclusion", kernel.Networks{ClusterCIDRs: cluster}, scope{All: true}},
+			{"with it again", kernel.Networks{ClusterCIDRs: cluster, Exclusions: excluded}, sent(cluster)},
+			{"without the cluster's network", kernel.Networks{Exclusions: excluded}, scope{All: true}},
+			{"another kind of network", kernel.Networks{ClusterCIDRs: excluded}, scope{All: true}},
+		} {
+			n.forget()
+			n.networks = step.networks
+			n.want(first, second)
+			if diff := cmp.Diff([]scope{step.want}, n.scopes, compareNetip, comparePrefixes); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", name, step.what, diff)
+			}
+		}
+		if ways == nil {
+			continue
+		}
 		n.forget()
-		n.networks = step.networks
+		n.networks, n.fail = kernel.Networks{ClusterCIDRs: excluded, Exclusions: cluster}, 1
+		n.want(first, second)
+		n.forget()
+		n.want(second)
+		if diff := cmp.Diff([]scope{{All: true, Removed: []kernel.Binding{first}, Steered: []kernel.Binding{first}, Sent: []kernel.Binding{first}, Excluded: excluded}}, n.scopes, compareNetip, comparePrefixes); diff != "" {
+			t.Errorf("the flows can be read again, and the binding is gone (-want +got):\n%s", diff)
+		}
+	}
+	for what, before := range map[string][]netip.Prefix{"less was": cluster, "the same was": both, "nothing was steered": nil} {
+		n := newNode(t, &memory{bindings: []kernel.Binding{first}, excluded: before})
+		n.ProxierSynced()
+		n.networks = kernel.Networks{ClusterCIDRs: cluster, Exclusions: excluded}
+		n.steer(nil)()
 		n.want(first)
-		if diff := cmp.Diff([]conntrack.Scope{{All: step.all}}, n.scopes, compareNetip); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", step.what, diff)
+		want := scope{All: true, Steered: []kernel.Binding{first}, Unsure: true}
+		if len(before) == 1 {
+			want.Sent, want.Excluded = want.Steered, cluster
+		}
+		if diff := cmp.Diff([]scope{want}, n.scopes, compareNetip, comparePrefixes); diff != "" {
+			t.Errorf("excluded before the start: %s (-want +got):\n%s", what, diff)
 		}
 	}
 }

@@ -93,13 +93,11 @@ func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
 	if err != nil {
 		return o, err
 	}
-	steered, err := d.observeSteering(ctx, &o)
-	if err != nil {
+	if o.steered, err = d.observeSteering(ctx, &o); err != nil {
 		return o, err
 	}
-	rules := o.bindings
+	rules, steered := o.bindings, o.steered
 	o.bindings = func() []kernel.Binding { return slices.Concat(rules(), steered().All()) }
-	o.blocks = func() []kernel.Block { return steered().Blocks }
 	return o, nil
 }
 

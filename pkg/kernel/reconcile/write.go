@@ -47,7 +47,7 @@ func (s *run) writeAll(ctx context.Context) error {
 	found, _ := kernel.Diff(missing, change.Added)
 	s.owe(change)
 	s.oweUnplanned(unwanted, desired.Steering)
-	s.oweFound(found, desired.Steering)
+	s.oweFound(found, desired)
 	changed, size, err := s.driver.write(ctx, desired, s.debt.Removed)
 	if err != nil {
 		return err
@@ -60,12 +60,36 @@ func (s *run) writeAll(ctx context.Context) error {
 func (s *run) owe(change kernel.Change) {
 	s.oweBlocks(change)
 	s.oweRemoved(change.Removed, func(b kernel.Binding) bool { return hasWay(s.belief.steering, b) })
-	before, now := s.belief.networks, change.Networks
-	if !now.Equal(before) && len(kernel.Without(before.ClusterCIDRs, now.ClusterCIDRs))+len(kernel.Without(before.Exclusions, now.Exclusions)) > 0 {
-		s.debt.All = true // what was excluded is not any more
+	if before, now := s.belief.networks, change.Networks; !now.Equal(before) {
+		if len(kernel.Without(before.ClusterCIDRs, now.ClusterCIDRs))+len(kernel.Without(before.Exclusions, now.Exclusions)) > 0 {
+			s.debt.All = true // what was excluded is not any more
+		}
+		s.oweExcluded(slices.Concat(before.ClusterCIDRs, before.Exclusions), s.sent(), now)
 	}
 	s.owePods(change.Added)
 	s.oweWays(change.Steering)
+}
+
+// sent returns the bindings whose packets went to another node, or nowhere.
+func (s *run) sent() (sent []kernel.Binding) {
+	for b := range s.belief.since {
+		if hasWay(s.belief.steering, b) {
+			sent = append(sent, b)
+		}
+	}
+	return sent
+}
+
+// oweExcluded adds the flows of those of bindings that were sent to another node, whose destinations were not excluded before. They would go
+// on under the pods' own addresses.
+func (s *run) oweExcluded(before []netip.Prefix, sent []kernel.Binding, now kernel.Networks) {
+	if len(sent) == 0 || len(kernel.Without(slices.Concat(now.ClusterCIDRs, now.Exclusions), before)) == 0 {
+		return
+	}
+	if len(s.debt.Sent) == 0 {
+		s.debt.Excluded = before
+	}
+	s.debt.Sent = kernel.Sorted(append(s.debt.Sent, sent...))
 }
 
 // oweBlocks adds the ports that pods have had, whose flows the far side may have made known here, if any of these are to be judged. A pod
@@ -115,9 +139,13 @@ func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
 
 // oweFound adds the flows of bindings that the kernel had before this process. An earlier process may have ended before it judged them, or
 // before packets took the way that they take now: then they left through another node, and the far side knows them by the egress IP.
-func (s *run) oweFound(found []kernel.Binding, now kernel.Steering) {
-	if len(found) > 0 && steers(now) {
-		s.debt.Steered, s.debt.Unsure = kernel.Sorted(append(s.debt.Steered, found...)), true
+func (s *run) oweFound(found []kernel.Binding, now kernel.Desired) {
+	if len(found) == 0 || !steers(now.Steering) {
+		return
+	}
+	s.debt.Steered, s.debt.Unsure = kernel.Sorted(append(s.debt.Steered, found...)), true
+	if len(s.excluded) > 0 { // else nothing was steered
+		s.oweExcluded(s.excluded, found, now.Networks)
 	}
 }
 

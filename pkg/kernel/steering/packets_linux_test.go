@@ -19,6 +19,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
 const flagSYN, flagRST, flagACK = 0x02, 0x04, 0x10
@@ -705,6 +706,30 @@ func TestGuard_FlowWhileLeaving(t *testing.T) {
 			if seen, _ := netip.ParseAddrPort(fmt.Sprint(from)); seen.Addr() != source.ip {
 				t.Errorf("%s: not bound, it is seen as %v (%v), want %s", protocol, from, err, source.ip)
 			}
+		}
+	})
+}
+
+// TestPackets_ExcludedMeanwhile: a flow that was sent to another node begins anew when its destination is excluded. It would go on under the
+// pod's own address.
+func TestPackets_ExcludedMeanwhile(t *testing.T) {
+	onTransports(t, func(c *cluster) {
+		c.holdsOn(1, c.egressIP)
+		source, bindings := c.nodes[0], []kernel.Binding{c.bind(1, kernel.UDP, c.egressIP)}
+		c.steer(bindings, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(1)})
+		flow := c.udpFlow(c.lab.Pod(1), 9000)
+		before, next := source.desired, source.desired
+		next.Exclusions = append(slices.Clone(next.Exclusions), netip.PrefixFrom(c.outside(), c.outside().BitLen()))
+		source.updateTo(next)
+		source.inside(func() error {
+			_, err := conntrack.Delete(c.Context(), c.family, next, conntrack.Scope{Sent: bindings, Excluded: slices.Concat(before.ClusterCIDRs, before.Exclusions)})
+			return err
+		})
+		flow.ask()
+		_ = flow.server.SetReadDeadline(time.Now().Add(lab.Stretch(5 * time.Second)))
+		_, from, err := flow.server.ReadFrom(make([]byte, 100))
+		if seen, _ := netip.ParseAddrPort(fmt.Sprint(from)); seen.Addr() != source.ip {
+			t.Errorf("excluded, it is seen as %v (%v), want %s", from, err, source.ip)
 		}
 	})
 }
