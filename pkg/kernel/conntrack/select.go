@@ -122,6 +122,8 @@ type Selector struct {
 	// sent are those of the Scope, and excluded what was excluded then.
 	sent     map[target]netip.Addr
 	excluded kernel.CIDRSet
+	// concerned are the pods whose flows can be selected.
+	concerned map[netip.Addr]bool
 	// begun: the kernel knows connections from their beginning alone, so none goes on from another node.
 	begun bool
 	// unsure is that of the Scope.
@@ -135,44 +137,28 @@ type Selector struct {
 // are the node's own addresses: packets to them never pass POSTROUTING.
 func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selector {
 	s := &Selector{
-		bound:   map[target]netip.Addr{},
-		inScope: func(pod netip.Addr) bool { return scope.All || scope.Pods[pod] },
-		ways:    after.Steering.Ways,
-		homes:   after.Steering.Homes,
-		self:    after.Steering.Self,
-		unsure:  scope.Unsure,
-		removed: make(map[worn]bool, len(scope.Removed)),
-		steered: make(map[target]netip.Addr, len(scope.Steered)),
-		sent:    make(map[target]netip.Addr, len(scope.Sent)),
-		inside:  [...]kernel.CIDRSet{kernel.NewCIDRSet(after.ClusterCIDRs), kernel.NewCIDRSet(after.Exclusions)},
-		local:   local,
+		bound:     map[target]netip.Addr{},
+		inScope:   func(pod netip.Addr) bool { return scope.All || scope.Pods[pod] },
+		ways:      after.Steering.Ways,
+		homes:     after.Steering.Homes,
+		self:      after.Steering.Self,
+		unsure:    scope.Unsure,
+		removed:   make(map[worn]bool, len(scope.Removed)),
+		steered:   make(map[target]netip.Addr, len(scope.Steered)),
+		sent:      make(map[target]netip.Addr, len(scope.Sent)),
+		excluded:  kernel.NewCIDRSet(scope.Excluded),
+		inside:    [...]kernel.CIDRSet{kernel.NewCIDRSet(after.ClusterCIDRs), kernel.NewCIDRSet(after.Exclusions)},
+		local:     local,
+		concerned: map[netip.Addr]bool{},
 	}
-	if len(scope.Sent) > 0 {
-		s.excluded = kernel.NewCIDRSet(scope.Excluded)
-	}
-	for _, b := range scope.Sent {
-		if number, ok := numberOf(b.Protocol); ok {
-			s.sent[target{b.Pod, number}] = b.EgressIP
+	each(scope.Removed, func(t target, egressIP netip.Addr) { s.removed[worn{t, egressIP}], s.concerned[t.pod] = true, true })
+	each(scope.Steered, func(t target, egressIP netip.Addr) { s.steered[t], s.concerned[t.pod] = egressIP, true })
+	each(scope.Sent, func(t target, egressIP netip.Addr) { s.sent[t], s.concerned[t.pod] = egressIP, true })
+	each(after.Bindings, func(t target, egressIP netip.Addr) {
+		if s.concerned[t.pod] || s.inScope(t.pod) {
+			s.bound[t], s.concerned[t.pod] = egressIP, true
 		}
-	}
-	before := make(map[netip.Addr]bool, len(scope.Removed)+len(scope.Steered))
-	for _, b := range scope.Removed {
-		if number, ok := numberOf(b.Protocol); ok {
-			s.removed[worn{target{b.Pod, number}, b.EgressIP}] = true
-			before[b.Pod] = true
-		}
-	}
-	for _, b := range scope.Steered {
-		if number, ok := numberOf(b.Protocol); ok {
-			s.steered[target{b.Pod, number}] = b.EgressIP
-			before[b.Pod] = true
-		}
-	}
-	for _, b := range after.Bindings {
-		if number, ok := numberOf(b.Protocol); ok && (s.inScope(b.Pod) || before[b.Pod]) {
-			s.bound[target{b.Pod, number}] = b.EgressIP
-		}
-	}
+	})
 	s.inward = s.inwardOf(scope.Blocks)
 	if scope.All {
 		s.inward = s.inwardOf(slices.Concat(scope.Blocks, after.Steering.Blocks))
@@ -180,36 +166,29 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 	return s
 }
 
-// Empty tells that no flow can be selected.
-func (s *Selector) Empty() bool {
-	return len(s.bound) == 0 && len(s.removed) == 0 && len(s.steered) == 0 && len(s.sent) == 0
+// each calls do with what can be bound and its egress IP.
+func each(bindings []kernel.Binding, do func(t target, egressIP netip.Addr)) {
+	for _, b := range bindings {
+		if number, ok := numberOf(b.Protocol); ok {
+			do(target{b.Pod, number}, b.EgressIP)
+		}
+	}
 }
+
+// Empty tells that no flow can be selected.
+func (s *Selector) Empty() bool { return len(s.concerned) == 0 }
 
 // pods returns those of family whose flows can be selected, in no order, if they are at
 // most limit.
 func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few bool) {
-	add := func(pod netip.Addr) bool {
-		if pod.Is4() == (family == kernel.IPv4) && !slices.Contains(pods, pod) {
-			pods = append(pods, pod)
+	for pod := range s.concerned {
+		if pod.Is4() != (family == kernel.IPv4) {
+			continue
 		}
-		return len(pods) <= limit
-	}
-	for t := range s.bound {
-		if !add(t.pod) {
+		if len(pods) == limit {
 			return nil, false
 		}
-	}
-	for w := range s.removed {
-		if !add(w.pod) {
-			return nil, false
-		}
-	}
-	for _, targets := range []map[target]netip.Addr{s.steered, s.sent} {
-		for t := range targets {
-			if !add(t.pod) {
-				return nil, false
-			}
-		}
+		pods = append(pods, pod)
 	}
 	return pods, true
 }
