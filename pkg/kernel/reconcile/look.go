@@ -50,10 +50,9 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	case !known:
 		s.unplanned = slices.Concat(found.bindings(), left)
 		if found.steered != nil {
-			stood := found.steered()
-			s.oweFlowsOf(stood.Blocks)
-			s.lostBlocks = append(s.lostBlocks, stood.Blocks...) // as long as the pods stay bound
-			s.excluded = stood.Exclusions
+			s.stood = found.steered()
+			s.oweFlowsOf(s.stood.Blocks)
+			s.lostBlocks = append(s.lostBlocks, s.stood.Blocks...) // as long as the pods stay bound
 		}
 	default:
 		s.unplanned = left
@@ -86,11 +85,11 @@ func (s *run) logDifferences(event Looked, differences []string) {
 	}
 }
 
-// wrote tells whether these are the bindings that this process has written last, and perhaps some of the change that was refused: the
-// steering may have taken it.
+// wrote tells whether these are the bindings that this process has written last, and perhaps some on record, or of the change that was
+// refused: the steering may have taken it.
 func (s *run) wrote(bindings []kernel.Binding) bool {
-	written := slices.AppendSeq(slices.Clone(s.pendingRemovals), maps.Keys(s.belief.since))
-	bindings = kernel.Without(bindings, kernel.Without(s.change.Added, written))
+	written := slices.Collect(maps.Keys(s.belief.since))
+	bindings = kernel.Without(bindings, kernel.Without(append(slices.Clone(s.change.Added), s.pendingRemovals...), written))
 	return slices.Equal(kernel.Sorted(bindings), kernel.Sorted(written))
 }
 

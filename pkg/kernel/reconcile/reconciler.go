@@ -356,8 +356,8 @@ type run struct {
 	refused, steered bool
 	// unplanned are bindings in the kernel that this process has not written, as far as it knows.
 	unplanned []kernel.Binding
-	// excluded are the networks that were excluded from steering then.
-	excluded []netip.Prefix
+	// stood is what the table of the steering had then.
+	stood    steering.Standing
 	prunable map[int]staleBackend // by number
 }
 

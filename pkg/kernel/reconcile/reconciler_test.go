@@ -27,8 +27,9 @@ var (
 // kernels, in their own packages and in hack/netns.
 type memory struct {
 	bindings, recorded []kernel.Binding
-	blocks             []kernel.Block // that packets of far sides are led to
-	excluded           []netip.Prefix // from the steering, at the start
+	judgedBefore       []kernel.Binding // that rules have on record still
+	blocks             []kernel.Block   // that packets of far sides are led to
+	excluded           []netip.Prefix   // from the steering, at the start
 	// written is what this process has written last; nil if it has not, or forgot.
 	written []kernel.Binding
 	tables  string // the fingerprint
@@ -90,9 +91,11 @@ func (m *memory) untouched(context.Context) (bool, error) { return m.untampered,
 func (m *memory) observe(context.Context) (observation, error) {
 	m.did = append(m.did, Look)
 	o := observation{jumpInFront: true, missing: func(context.Context) ([]string, error) { return m.proxierLacks, nil }}
-	held := kernel.Sorted(slices.Concat(m.bindings, m.recorded))
+	held := kernel.Sorted(slices.Concat(m.bindings, m.recorded, m.judgedBefore))
 	o.bindings = func() []kernel.Binding { return held }
-	o.steered = func() steering.Standing { return steering.Standing{Blocks: m.blocks, Exclusions: m.excluded} }
+	o.steered = func() steering.Standing {
+		return steering.Standing{Bindings: m.bindings, Removed: m.recorded, Blocks: m.blocks, Exclusions: m.excluded}
+	}
 	if m.written != nil && !slices.Equal(m.written, m.bindings) {
 		o.differences, o.altered = []string{"other bindings"}, true
 	}
@@ -348,6 +351,19 @@ func TestReconciler_FlowsFromBefore(t *testing.T) {
 		if diff := cmp.Diff([]conntrack.Scope{test.want}, n.scopes, compareNetip); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
+	}
+}
+
+// TestReconciler_FlowsOfRemovedBindingsFromBefore: what only rules have on record has been judged, and its pods may have begun flows under their
+// own addresses since. What the steering has on record may have left through another node.
+func TestReconciler_FlowsOfRemovedBindingsFromBefore(t *testing.T) {
+	n := newNode(t, &memory{bindings: []kernel.Binding{first}, recorded: []kernel.Binding{moved}, judgedBefore: []kernel.Binding{foreign}})
+	n.steer(nil)()
+	n.ProxierSynced()
+	n.want(second)
+	want := conntrack.Scope{All: true, Removed: []kernel.Binding{first, moved, foreign}, Steered: []kernel.Binding{first, moved}}
+	if diff := cmp.Diff([]conntrack.Scope{want}, n.scopes, compareNetip); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -216,9 +216,9 @@ func (d *steeredDriver) update(ctx context.Context, change kernel.Change, remove
 	return changed || steered, size, err
 }
 
-// judged removes from the steering what has left the rules.
+// judged removes from the steering what has left the rules, and the record of what was removed.
 func (d *steeredDriver) judged(ctx context.Context) error {
-	if d.writer == nil || len(d.leaving) == 0 {
+	if d.writer == nil || !d.writer.Known() || !d.writer.Record(nil) && len(d.leaving) == 0 {
 		return nil
 	}
 	_, err := d.writer.Update(ctx, kernel.Change{Networks: d.networks, Steering: d.ways}, nil)

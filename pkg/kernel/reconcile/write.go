@@ -131,10 +131,11 @@ func sortedBlocks(blocks []kernel.Block) []kernel.Block {
 	return slices.Compact(blocks)
 }
 
-// oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering,
-// their packets may have left through another node.
+// oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering, packets of those in its table may
+// have left through another node.
 func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
-	s.oweRemoved(removed, func(kernel.Binding) bool { return steers(now) })
+	stood := kernel.SetOf(s.stood.All())
+	s.oweRemoved(removed, func(b kernel.Binding) bool { return steers(now) && stood[b] })
 }
 
 // oweFound adds the flows of bindings that the kernel had before this process. An earlier process may have ended before it judged them, or
@@ -144,8 +145,8 @@ func (s *run) oweFound(found []kernel.Binding, now kernel.Desired) {
 		return
 	}
 	s.debt.Steered, s.debt.Unsure = kernel.Sorted(append(s.debt.Steered, found...)), true
-	if len(s.excluded) > 0 { // else nothing was steered
-		s.oweExcluded(s.excluded, found, now.Networks)
+	if len(s.stood.Exclusions) > 0 { // else nothing was steered
+		s.oweExcluded(s.stood.Exclusions, found, now.Networks)
 	}
 }
 

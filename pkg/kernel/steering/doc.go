@@ -494,7 +494,8 @@
 // under the pod's own address. If anything in the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
 //
 // The transaction that removes bindings records them ([Writer.Record], [LocalWriter.Write]) in the set removed, which no rule uses. If
-// the process dies before it has ended their flows, the next one finds them there ([Stands], [LocalWriter.Standing]).
+// the process dies before it has ended their flows, the next one finds them there ([Stands], [LocalWriter.Standing]). When these are ended
+// the record goes: what an unbound pod begins from then on is nobody's to end.
 //
 // A node that begins to steer makes the table before the device, and enables IPv6 on the device only when the IPv6 table is there:
 // packets that arrive without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is steered any more

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -57,8 +58,13 @@ func newWriter(c Config, ways holderWays) *Writer {
 func (w *Writer) Close() { w.table.Close() }
 
 // Record has the next Write or Update, and those that follow, keep bindings on record that were removed: in the same transaction, and in a
-// set that no packet meets. A process that dies before it has seen to their flows leaves the next one to know of them ([Stands]).
-func (w *Writer) Record(removed []kernel.Binding) { w.removed = removed }
+// set that no packet meets. A process that dies before it has seen to their flows leaves the next one to know of them ([Stands]). It tells
+// whether these are others than before.
+func (w *Writer) Record(removed []kernel.Binding) (others bool) {
+	others = !slices.Equal(w.removed, removed)
+	w.removed = removed
+	return others
+}
 
 // Standing returns what the table had when it was read or written last.
 func (w *Writer) Standing() Standing { return standingOf(w.table.Held().Sets) }
