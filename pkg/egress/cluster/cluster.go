@@ -157,8 +157,8 @@ func (s *State) NodeFaults(family v1.IPFamily) []plan.NodeFault { return s.Judge
 // JudgedNodes are the nodes' addresses of an IP family as the plan has them.
 type JudgedNodes struct {
 	Primary map[string]netip.Addr
-	// Addresses are those of Primary, sorted, each once.
-	Addresses []netip.Addr
+	// Addresses are those of Primary, sorted, each once, and ByAge the same by the age of the nodes that registered with them, then of the others.
+	Addresses, ByAge []netip.Addr
 	// Oldest has the oldest node of each address of primary, of those that registered with it if there are any.
 	Oldest map[netip.Addr]string
 	faults []plan.NodeFault
@@ -177,9 +177,8 @@ func (s *State) JudgedNodes(family v1.IPFamily) *JudgedNodes {
 // judgedNodes is JudgedNodes with the lock held.
 func (s *State) judgedNodes(family v1.IPFamily) *JudgedNodes {
 	if s.judged[family] == nil {
-		primary, oldest, faults := plan.PrimaryAddresses(s.surroundings(family))
-		addresses := slices.SortedFunc(maps.Values(primary), netip.Addr.Compare)
-		s.judged[family] = &JudgedNodes{primary, slices.Compact(addresses), oldest, faults}
+		primary, oldest, byAge, faults := plan.PrimaryAddresses(s.surroundings(family))
+		s.judged[family] = &JudgedNodes{primary, slices.SortedFunc(slices.Values(byAge), netip.Addr.Compare), byAge, oldest, faults}
 	}
 	return s.judged[family]
 }

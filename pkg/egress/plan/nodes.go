@@ -50,8 +50,10 @@ type NodeFault struct {
 type nodes struct {
 	// primary has the address of each node that has one, by its name.
 	primary map[string]netip.Addr
-	// names are those of nodes, by primary address; of several the oldest that registered with it, or else the oldest.
+	// names are those of nodes, by primary address; of several the oldest that registered with it, or else the oldest. byAge are these
+	// addresses in that order.
 	names map[netip.Addr]string
+	byAge []netip.Addr
 	// added are the addresses of names with which no node registered.
 	added map[netip.Addr]bool
 	// told are the names of all nodes that tell an address, whether or not it counts.
@@ -61,11 +63,12 @@ type nodes struct {
 	of map[string]int
 }
 
-// PrimaryAddresses returns the address of each node of in that has one, by its name; the oldest node of each of these addresses; and
-// what the Nodes should not tell, sorted, at most a few of each. Claims and attachments do not count.
-func PrimaryAddresses(in Input) (primary map[string]netip.Addr, oldest map[netip.Addr]string, faults []NodeFault) {
+// PrimaryAddresses returns the address of each node of in that has one, by its name; the oldest node of each of these addresses; the addresses
+// by the age of these nodes, with those first with which nodes registered; and what the Nodes should not tell, sorted, at most a few of each.
+// Claims and attachments do not count.
+func PrimaryAddresses(in Input) (primary map[string]netip.Addr, oldest map[netip.Addr]string, byAge []netip.Addr, faults []NodeFault) {
 	n := newNodes(in)
-	return n.primary, n.names, n.faults
+	return n.primary, n.names, n.byAge, n.faults
 }
 
 func newNodes(in Input) *nodes {
@@ -83,13 +86,13 @@ func newNodes(in Input) *nodes {
 		case !registered:
 			later[node.Name] = true
 		case n.names[ip] == "":
-			n.names[ip] = node.Name
+			n.names[ip], n.byAge = node.Name, append(n.byAge, ip)
 		}
 		n.primary[node.Name] = ip
 	}
 	for _, node := range list {
 		if ip := n.primary[node.Name]; later[node.Name] && n.names[ip] == "" {
-			n.names[ip], n.added[ip] = node.Name, true
+			n.names[ip], n.added[ip], n.byAge = node.Name, true, append(n.byAge, ip)
 		}
 	}
 	for _, node := range list {

@@ -66,7 +66,7 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := in
 			in.Nodes, in.AllowNodeIPs = test.nodes, test.allow
-			primary, oldest, faults := PrimaryAddresses(in)
+			primary, oldest, byAge, faults := PrimaryAddresses(in)
 			got := map[string]string{}
 			for name, ip := range primary {
 				got[name] = ip.String()
@@ -79,6 +79,9 @@ func TestPrimaryAddresses_OfNodes(t *testing.T) {
 			}
 			if _, both := test.want["old"]; both && oldest[primary["old"]] != "old" {
 				t.Errorf("%s is that of %s, want the oldest node", primary["old"], oldest[primary["old"]])
+			}
+			if len(byAge) != len(oldest) || len(byAge) > 0 && test.want["old"] != "" && byAge[0] != primary["old"] {
+				t.Errorf("by age %v, want all of %v, and the oldest node's first", byAge, oldest)
 			}
 			for _, fault := range faults {
 				if want := test.told[fault.Node]; len(want) == 0 || !strings.Contains(fault.Message, want[0]) {
@@ -115,7 +118,7 @@ func TestBuild_LyingNodes(t *testing.T) {
 			if diff := cmp.Diff(prefixes("192.0.2.2/32"), p.Exclusions, compareNetip); diff != "" {
 				t.Errorf("the lie %s: exclusions (-want +got):\n%s", lie, diff)
 			}
-			if primary, _, _ := PrimaryAddresses(in); primary["honest"] != addr("192.0.2.2") {
+			if primary, _, _, _ := PrimaryAddresses(in); primary["honest"] != addr("192.0.2.2") {
 				t.Errorf("the lie %s takes the other node's address: %s", lie, primary)
 			}
 		}
@@ -145,7 +148,7 @@ func TestBuild_AddedAddresses(t *testing.T) {
 			if diff := cmp.Diff(want, p.Exclusions, compareNetip); diff != "" {
 				t.Errorf("registered with %s, tells %s: exclusions (-want +got):\n%s", registered, told, diff)
 			}
-			if _, _, faults := PrimaryAddresses(in); len(faults) == 0 || faults[0].Node != "liar" {
+			if _, _, _, faults := PrimaryAddresses(in); len(faults) == 0 || faults[0].Node != "liar" {
 				t.Errorf("registered with %s, tells %s: told %v", registered, told, faults)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -70,19 +71,20 @@ func (s *Steerer) unasked(family v1.IPFamily, m moment) (names []string) {
 	return names
 }
 
-// holder returns what says who holds an egress IP of a family. Without a tunnel, one is lost whose holder cannot be
-// the next hop of packets of this node. The lock must be held as [Steerer.lockAsked] takes it.
+// holder returns what says who holds an egress IP of a family. One is lost whose holder cannot be the next hop of packets of this node, or
+// cannot be told from another node in the tunnel. The lock must be held as [Steerer.lockAsked] takes it.
 func (s *Steerer) holder(m moment) func(netip.Addr) holders.Holding {
-	if s.config.Kernel.Transport != steering.Direct {
-		return func(ip netip.Addr) holders.Holding { return s.node.Holder(ip, m.now) }
-	}
+	mistaken := s.mistaken(m.Judged[s.config.Outer])
 	return func(ip netip.Addr) holders.Holding {
 		h := s.node.Holder(ip, m.now)
 		if h.State != holders.Remote {
 			return h
 		}
 		hop, asked := m.next[h.Node]
-		if !asked { // of an address that is not claimed any more
+		switch {
+		case s.config.Kernel.Transport != steering.Direct:
+			hop = nextHop{address: h.Address, why: mistaken[h.Address]}
+		case !asked: // of an address that is not claimed any more
 			hop.why = "it is not known yet whether the transport direct reaches the node"
 		}
 		h.Address = hop.address
@@ -94,6 +96,26 @@ func (s *Steerer) holder(m moment) func(netip.Addr) holders.Holding {
 		}
 		return h
 	}
+}
+
+// mistaken returns the addresses of nodes to which nothing is sent in the tunnel, and from which nothing counts, with the reasons: a Node may
+// report this node's own address, or in IPv6 choose one that has the same hardware address as an older node's. The lock must be held.
+func (s *Steerer) mistaken(judged *cluster.JudgedNodes) map[netip.Addr]holders.Reason {
+	if s.mistakenOf == judged {
+		return s.mistakes
+	}
+	self := judged.Primary[s.state.Config.NodeName]
+	first := map[kernel.HardwareAddr]netip.Addr{steering.HardwareAddr(self): self}
+	s.mistakenOf, s.mistakes = judged, map[netip.Addr]holders.Reason{self: "its Node reports the address of this node"}
+	for _, ip := range judged.ByAge {
+		at := steering.HardwareAddr(ip)
+		if other, taken := first[at]; taken && other != ip {
+			s.mistakes[ip] = holders.Reason(fmt.Sprintf("its address %s has the same hardware address in the tunnel as %s, which an older node has: give it another one", ip, other))
+			continue
+		}
+		first[at] = ip
+	}
+	return s.mistakes
 }
 
 // askHop asks the kernel whether a node can be the next hop. The log says it when that changes. The lock must not be held.

@@ -76,6 +76,9 @@ type Steerer struct {
 	// seen has what the directory was told of each Node, judged what that follows from; nil if it may follow from something else.
 	seen   map[string]holders.NodeSeen
 	judged *cluster.JudgedNodes
+	// mistakes are what is said of the nodes mistakenOf.
+	mistakenOf *cluster.JudgedNodes
+	mistakes   map[netip.Addr]holders.Reason
 	// objects are the newest that were seen; a sync takes note of what they say.
 	objects cluster.Snapshot
 	// refused says that the API server has answered with an error when it was asked for Leases, once.

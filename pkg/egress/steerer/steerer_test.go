@@ -44,6 +44,12 @@ type steered struct {
 
 func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *steered {
 	t.Helper()
+	return newSteeredOver(t, v1.IPv4Protocol, mode, clusterCIDRs...)
+}
+
+// newSteeredOver is newSteered where nodes reach each other in this IP family.
+func newSteeredOver(t testing.TB, outer v1.IPFamily, mode holders.Mode, clusterCIDRs ...netip.Prefix) *steered {
+	t.Helper()
 	s := &steered{TB: t}
 	config := cluster.Config{NodeName: "node-a", ClusterCIDRs: clusterCIDRs, Steering: cluster.Steering{Mode: mode}}
 	state := cluster.New(config)
@@ -52,7 +58,7 @@ func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *
 		Spec:       v1.ServiceSpec{ExternalIPs: []string{"203.0.113.10"}, ClusterIP: "172.30.0.1", Ports: []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80}}},
 	})
 	s.Steerer = New(t.Context(), state, Config{
-		Outer: v1.IPv4Protocol, Running: &sync.WaitGroup{},
+		Outer: outer, Running: &sync.WaitGroup{},
 		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known.Add(1) }, Came: func(map[netip.Addr]bool) {},
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {

@@ -113,7 +113,10 @@ func (s *Steerer) steeringAt(family v1.IPFamily, m moment) (result kernel.Steeri
 	self := s.state.Config.NodeName
 	result.Self = m.Judged[s.config.Outer].Primary[self]
 	nodes := s.nodes(family, m)
-	result.Nodes = slices.DeleteFunc(slices.Clone(nodes.Addresses), func(ip netip.Addr) bool { return ip == result.Self || ip == nodes.Primary[self] }) // nobody else speaks from these
+	mistaken := s.mistaken(m.Judged[s.config.Outer])
+	result.Nodes = slices.DeleteFunc(slices.Clone(nodes.Addresses), func(ip netip.Addr) bool {
+		return ip == nodes.Primary[self] || mistaken[ip] != "" // nobody else speaks from these
+	})
 	claimed, own := m.EgressIPs[family], s.node.Own()
 	result.Claimed = claimed
 	result.Ways = s.ways(claimed, m)

@@ -276,7 +276,7 @@ func (c *content) place(h homes, pod, node netip.Addr, tell func(set string, key
 	}
 	at, known := h.senders[node]
 	if c.transport == VXLAN {
-		at, known = kernel.HardwareAddr(hardwareAddrOf(node)), true
+		at, known = HardwareAddr(node), true
 	}
 	if known || node == h.self {
 		tell(homesSet, nft.Key{Pod: pod, Hardware: at})
