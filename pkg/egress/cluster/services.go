@@ -1,13 +1,69 @@
 package cluster
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
+
+// service is what a Service has and claims, by IP family; nothing in most.
+type service struct {
+	uid types.UID
+	// headless: EndpointSlices with the label for headless Services count for it, too.
+	headless bool
+	parts    map[v1.IPFamily]*part
+	block    portBlock
+}
+
+// part is what a Service takes part with in the plan of one family. It is not changed.
+type part struct {
+	holding plan.Holding
+	claim   *plan.Claim // without endpoints; nil if there is none
+}
+
+// created returns when a Service was made that has a part.
+func (svc service) created() (at time.Time) {
+	for _, part := range svc.parts {
+		at = part.holding.Created
+	}
+	return at
+}
+
+// isNone tells whether there is nothing that a Service has or claims.
+func (svc service) isNone() bool { return len(svc.parts) == 0 }
+
+func (svc service) equal(other service) bool {
+	return svc.uid == other.uid && svc.headless == other.headless && svc.block == other.block && maps.EqualFunc(svc.parts, other.parts, (*part).equal)
+}
+
+func (p *part) equal(o *part) bool {
+	if !p.holding.Created.Equal(o.holding.Created) || !slices.Equal(p.holding.Addresses, o.holding.Addresses) {
+		return false
+	}
+	a, b := p.claim, o.claim
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Service == b.Service && a.EgressIP == b.EgressIP && a.Field == b.Field && a.Created.Equal(b.Created) &&
+		a.LoadBalancer == b.LoadBalancer && a.Annotated == b.Annotated && slices.Equal(a.Others, b.Others) && a.Refused == b.Refused && a.RefusedBecause == b.RefusedBecause && slices.Equal(a.Protocols, b.Protocols) &&
+		maps.Equal(a.Selector, b.Selector)
+}
+
+// claims tells whether a Service claims an egress IP of which is says so.
+func (svc service) claims(is func(netip.Addr) bool) bool {
+	for _, part := range svc.parts {
+		if part.claim != nil && part.claim.Claims(is) {
+			return true
+		}
+	}
+	return false
+}
 
 // SetService takes the newest version of a Service and tells whether plans may change.
 func (s *State) SetService(object *v1.Service) (changed bool) {
