@@ -17,12 +17,13 @@ if grep -F origin-node.service <<<"${complaints}"; then exit 1; fi
 # What the unit may do: its exposure is at most 3.0 (systemd-analyze(1)).
 analysis=$(systemd-analyze security --offline=true --no-pager --threshold=30 "${root}/origin-node.service") || { echo "${analysis}" >&2; exit 1; }
 
+mkdir "${root}/manifests"
 # The example names a kubeconfig that only a node has.
 sed 's|^masterKubeConfig:.*||' images/node/node-config.yaml >"${root}/node-config.yaml"
-"${binary}" ex validate node-config --manifests="${root}" "${root}/node-config.yaml"
-"${binary}" ex validate node-config --manifests="${root}" hack/demo/node-config.yaml
+"${binary}" ex validate node-config --manifests="${root}/manifests" "${root}/node-config.yaml"
+"${binary}" ex validate node-config --manifests="${root}/manifests" hack/demo/node-config.yaml
 
 # The DaemonSet's ConfigMap has it in one of its values.
 awk '/^  node-config.yaml:/ {inside = 1; next} /^---/ {inside = 0} inside && !/masterKubeConfig:/ {print substr($0, 5)}' \
   images/node/daemonset.yaml >"${root}/node-config.yaml"
-"${binary}" ex validate node-config --manifests="${root}" "${root}/node-config.yaml"
+"${binary}" ex validate node-config --manifests="${root}/manifests" "${root}/node-config.yaml"

@@ -15,7 +15,7 @@ func TestValidateNodeConfig_BrokenManifests(t *testing.T) {
 	if err := os.WriteFile(config, []byte("kind: NodeConfig\napiVersion: v1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]string{"# nothing\n": "", "apiVersion: v1\nkind: Service\nmetadata: {nmae: x}\n": "--manifests: " + manifest + ":3"} {
+	for text, want := range map[string]string{"# nothing\n": "", "apiVersion: v1\nkind: Service\nmetadata: {nam: x}\n": "--manifests: " + manifest + ":3"} {
 		if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
