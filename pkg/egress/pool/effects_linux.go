@@ -309,7 +309,6 @@ func (r *Runner) moved(moves []Move) {
 	for _, m := range moves {
 		r.last[m.Address] = m
 	}
-	maps.DeleteFunc(r.last, func(_ netip.Addr, m Move) bool { return m.Why == Unwanted && time.Since(m.At) > remembered })
 	if r.config.Moved != nil {
 		r.config.Moved(moves)
 	}

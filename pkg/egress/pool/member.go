@@ -334,7 +334,7 @@ func setOf[T comparable](list []T) map[T]bool {
 
 // Status says how this member sees the pool.
 func (m *Member) Status() Status {
-	s := Status{Majority: m.Majority(), Alive: map[string]bool{m.name: true}, Members: []State{m.published}, Pool: slices.Sorted(maps.Keys(m.pool))}
+	s := Status{Majority: m.Majority(), Alive: map[string]bool{m.name: true}, Members: []State{m.published}, Pool: slices.Sorted(maps.Keys(m.pool)), Wanted: m.wanted}
 	s.Votes, s.Of = m.Votes()
 	for _, name := range slices.Sorted(maps.Keys(m.peers)) {
 		if p := m.peers[name]; !p.heard.IsZero() {

@@ -66,7 +66,7 @@ type Move struct {
 const (
 	// announceAgain is how often an address is announced, for switches that forget.
 	announceAgain = time.Minute
-	// remembered is how long the last move of an address counts that is not wanted any more.
+	// remembered is how long the last move of an address counts that is not here, nor wanted any more.
 	remembered = time.Hour
 	// openAgain is when the port is tried again that could not be opened, or the kernel that told nothing.
 	openAgain = time.Second
@@ -128,7 +128,8 @@ type Runner struct {
 	// repeats are the announcements that are due.
 	repeats  []repeat
 	announce time.Time
-	last     map[netip.Addr]Move
+	// last are the last moves of addresses.
+	last map[netip.Addr]Move
 }
 
 // kernel has the addresses of this node.
@@ -153,6 +154,8 @@ type Status struct {
 	Members []State
 	Alive   map[string]bool
 	Pool    []string
+	// Wanted are the addresses that the pool is to hold.
+	Wanted map[netip.Addr]bool
 	// Objections are why nodes of the pool cannot hold an address.
 	Objections map[netip.Addr]Objections
 	// Unheld are the addresses that no live node has, since when: not those of a live node that cannot serve them ([Detached]). Of them
@@ -521,10 +524,12 @@ func (joined) apply(m *Member, _ time.Time) []Action { return m.publish(true) }
 // describe notes how things are, for Status, and logs which nodes are alive when that changes.
 func (r *Runner) describe(logger klog.Logger) {
 	s := r.member.Status()
-	s.Moves = make(map[netip.Addr]Move, len(r.last))
-	for ip, m := range r.last {
-		s.Moves[ip] = m
-	}
+	held := r.member.State().Held
+	maps.DeleteFunc(r.last, func(ip netip.Addr, m Move) bool {
+		_, here := held[ip]
+		return !here && !s.Wanted[ip] && time.Since(m.At) > remembered
+	})
+	s.Moves = maps.Clone(r.last)
 	r.mu.Lock()
 	before := r.status
 	r.status = s

@@ -381,6 +381,28 @@ func TestRunner_PoolOfFive(t *testing.T) {
 	}
 }
 
+// decided is a Decider that has decided.
+type decided struct {
+	Decider
+	state  State
+	status Status
+}
+
+func (d decided) State() State   { return d.state }
+func (d decided) Status() Status { return d.status }
+
+// TestRunner_ForgetsMoves of addresses that are neither here nor wanted any more, after a while, whoever has them.
+func TestRunner_ForgetsMoves(t *testing.T) {
+	held, wanted, gone, lately := netip.MustParseAddr("192.0.2.100"), netip.MustParseAddr("192.0.2.101"), netip.MustParseAddr("192.0.2.102"), netip.MustParseAddr("192.0.2.103")
+	r := NewRunner(Config{}, decided{state: State{Held: map[netip.Addr]uint64{held: 1}}, status: Status{Wanted: map[netip.Addr]bool{wanted: true}}})
+	long := time.Now().Add(-2 * remembered)
+	r.moved([]Move{{Address: held, Taken: true, At: long}, {Address: wanted, Why: HandedOver, At: long}, {Address: gone, Why: HandedOver, At: long}, {Address: lately, Why: TakenOver, At: time.Now()}})
+	r.describe(klog.Background())
+	if got := slices.SortedFunc(maps.Keys(r.Status().Moves), netip.Addr.Compare); !slices.Equal(got, []netip.Addr{held, wanted, lately}) {
+		t.Errorf("moves of %v are remembered", got)
+	}
+}
+
 // TestRunner_NodesThatReachEachOtherByIPv6 are a pool as well.
 func TestRunner_NodesThatReachEachOtherByIPv6(t *testing.T) {
 	p := newTestPool(t, 3, 2)
