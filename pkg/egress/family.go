@@ -31,7 +31,7 @@ type family struct {
 	steering kernel.Steering
 	// planned: there was a sync, so there is a plan.
 	planned atomic.Bool
-	// wrote: the last sync has changed the kernel.
+	// wrote: a sync has changed the kernel since the last one that did not fail.
 	wrote bool
 	// warnedOfCIDR: the log says that a cluster CIDR is missing.
 	warnedOfCIDR bool
@@ -95,6 +95,7 @@ func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
 // observe sets the metrics of a sync.
 func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed time.Duration) {
 	name := string(f.name)
+	f.wrote = f.wrote || result.Written
 	tell.FlowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
 	tell.FlowsUnbarred.WithLabelValues(name).Add(float64(result.FlowsUnbarred))
 	if result.Counted {
@@ -113,7 +114,8 @@ func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed 
 // observeLatency is told the times of the changes that are in the kernel now, if that is another one
 // for them.
 func (f *family) observeLatency(changes []time.Time) {
-	if !f.wrote {
+	wrote := f.wrote
+	if f.wrote = false; !wrote {
 		return
 	}
 	for _, at := range changes {

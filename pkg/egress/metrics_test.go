@@ -13,9 +13,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/testutil"
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/pool"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 func TestMetrics_AllAreDocumented(t *testing.T) {
@@ -127,4 +129,28 @@ func TestMetrics_SyncResult(t *testing.T) {
 			t.Errorf("%v adds %v failures, errors and successes; want %v", test.err, got, test.want)
 		}
 	}
+}
+
+// TestMetrics_LatencyOfWhatWasWritten: changes count once their rules are written and a sync has succeeded, which may be a later one.
+func TestMetrics_LatencyOfWhatWasWritten(t *testing.T) {
+	New(t.Context(), nodeConfig) // registers the metrics
+	f := newFamily(v1.IPv4Protocol, klog.Background(), nodeConfig, func() {})
+	count := func() uint64 { return observed(t, programmingLatency.WithLabelValues("IPv4")) }
+	before := count()
+	sync := func(result reconcile.Result, want uint64) {
+		t.Helper()
+		f.observe(result, plan.Numbers{}, 0)
+		if result.Err == nil {
+			f.observeLatency([]time.Time{time.Now()})
+		}
+		if got := count() - before; got != want {
+			t.Errorf("after %+v %d changes count, want %d", result, got, want)
+		}
+	}
+	sync(reconcile.Result{}, 0)
+	sync(reconcile.Result{Written: true, Err: errors.New("flows cannot be deleted")}, 0)
+	sync(reconcile.Result{}, 1)
+	sync(reconcile.Result{}, 1)
+	sync(reconcile.Result{Written: true}, 2)
+	sync(reconcile.Result{}, 2)
 }

@@ -65,7 +65,6 @@ func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again ti
 		f.unguardSources(ctx, e.ports)
 	}
 	e.steerer.Synced(f.name, e.proxier.Served())
-	f.wrote = result.Written
 	f.observe(result, numbers, time.Since(began))
 	return holders.Earlier(holders.Earlier(result.Wake, wake), e.state.NextChoice(f.name)), result.Err != nil || result.Waiting
 }
