@@ -76,6 +76,8 @@ type Allocator struct {
 	recorder portblocks.Recorder
 	resume   func(context.Context, []portblocks.Assignment) error
 	resumed  sync.Once
+	// beingRecorded has what beginRecording has begun.
+	beingRecorded sync.WaitGroup
 	// wake says that pods may be to have other ports.
 	wake wake.Signal
 

@@ -333,6 +333,21 @@ func TestAllocator_RecordedMeanwhile(t *testing.T) {
 	})
 }
 
+// TestAllocator_RecordedBeforeTheEnd: the journal is not closed while something is being written down.
+func TestAllocator_RecordedBeforeTheEnd(t *testing.T) {
+	inBubble(t, func(ctx context.Context) {
+		p := newPortsTest(ctx, t, t.TempDir(), 512)
+		p.claims()
+		p.disk = make(chan struct{})
+		p.attach("web-0", "10.128.0.5")
+		time.AfterFunc(time.Second, func() { close(p.disk) })
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		p.wrote("closed", "+ web-0 203.0.113.10 shop/web false")
+	})
+}
+
 // TestAllocator_RecordingHangs: a pod does not wait for a disk that does not answer, nor for longer than its request.
 func TestAllocator_RecordingHangs(t *testing.T) {
 	inBubble(t, func(ctx context.Context) {

@@ -59,9 +59,14 @@ func (al *Allocator) keepJournal(j Journal) {
 	al.recorder, al.resume = al.journal, al.journal.Resume
 }
 
-// Close ends the journal. Call it when all else has ended; after an error it may lack its last lines.
+// Close ends the journal. Call it when all else has ended; after an error it may lack its last lines. What is being written down has
+// recordPatience.
 func (al *Allocator) Close() error {
-	if al == nil || al.journal == nil {
+	if al == nil {
+		return nil
+	}
+	al.beingRecorded.Wait()
+	if al.journal == nil {
 		return nil
 	}
 	return al.journal.Close()
@@ -111,7 +116,7 @@ func (al *Allocator) beginRecording(ctx context.Context, a attachments.Attachmen
 	al.mu.Lock()
 	al.recording[a.ContainerID] = done
 	al.mu.Unlock()
-	go func() {
+	al.beingRecorded.Go(func() {
 		al.record(context.WithoutCancel(ctx), a, nil, ports)
 		al.mu.Lock()
 		if al.recording[a.ContainerID] == done {
@@ -120,7 +125,7 @@ func (al *Allocator) beginRecording(ctx context.Context, a attachments.Attachmen
 		al.mu.Unlock()
 		close(done)
 		al.wake.Send()
-	}()
+	})
 }
 
 func (al *Allocator) isRecording(id string) bool {
