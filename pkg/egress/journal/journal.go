@@ -131,6 +131,7 @@ func (j *Journal) takeOver() {
 		case !known && j.resumed:
 			at := later(precise(time.Now()), later(j.before, w.Since).Add(time.Millisecond))
 			j.queue(record{kind: released, assignment: w.Assignment, at: at, seen: later(j.before, w.Since)})
+			recordedLines.WithLabelValues("released").Inc()
 		case !known:
 			j.known[k] = w.Assignment
 		}

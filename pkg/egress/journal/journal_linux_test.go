@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -18,9 +19,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
+	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/egress/tell"
 )
 
 // size is more than these tests write.
@@ -135,6 +138,39 @@ func TestJournal_IsOfOneProcess(t *testing.T) {
 	if _, err := Open(filepath.Join(file, "journal"), Config{Node: "node-a"}); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("below a file: %v", err)
 	}
+}
+
+// TestJournal_CountsLines, from 0 on, and also of what has ended that the process before has left, when that is known later than who has ports.
+func TestJournal_CountsLines(t *testing.T) {
+	tell.Metrics.Register()
+	recordedLines.Reset()
+	folder := t.TempDir()
+	j, told := open(t, folder, nil), make(chan Report, 10)
+	expect := func(want map[string]float64) {
+		t.Helper()
+		gathered, err := legacyregistry.DefaultGatherer.Gather()
+		must(t, err)
+		got := map[string]float64{}
+		for _, family := range gathered {
+			for _, m := range family.GetMetric() {
+				if family.GetName() == "egress_snat_journal_lines_total" {
+					got[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+				}
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("counted are %v, want %v", got, want)
+		}
+	}
+	expect(map[string]float64{"assigned": 0, "released": 0})
+	must(t, errors.Join(j.Resume(t.Context(), nil), j.Assigned(t.Context(), assignment("web-0", 1024, time.Now()))))
+	other, err := Open(folder, Config{Node: "node-a", Size: size, Tell: func(r Report) { told <- r }})
+	must(t, err)
+	<-told // it waits until the first one has ended
+	must(t, errors.Join(other.Resume(t.Context(), nil), j.Close()))
+	<-told
+	must(t, other.Close())
+	expect(map[string]float64{"assigned": 1, "released": 1})
 }
 
 // TestJournal_NextSandbox: the next sandbox of a pod shares the same ports. The end of the one before, told later, is not its end.

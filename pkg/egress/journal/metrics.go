@@ -26,4 +26,6 @@ func ZeroMetrics() {
 	failing.WithLabelValues()
 	waitingLines.WithLabelValues()
 	lostLines.WithLabelValues()
+	recordedLines.WithLabelValues("assigned")
+	recordedLines.WithLabelValues("released")
 }
