@@ -40,7 +40,7 @@ var (
 	syncPeriod = tell.Metrics.Gauge("sync_period_seconds",
 		"The configured sync period. The rules are compared with the plan twice in it.")
 	waitingForObjects = tell.Metrics.Gauge("waiting_for_objects",
-		"1 as long as the objects of a kind have not all arrived from the API server, else 0. No rules are written while any is 1.", "kind")
+		"1 as long as the objects of a kind have not all arrived from the API server, else 0; also 0 once the node does without them, because the API server lacks or refuses them. No rules are written while any is 1.", "kind")
 )
 
 // Metrics are the definitions of all metrics of egress SNAT.
