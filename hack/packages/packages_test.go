@@ -307,7 +307,17 @@ func inside(args []string) []string {
 	return append([]string{"env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND=noninteractive", "chroot", "ROOT"}, args...)
 }
 
-// refuses fails the test unless a removal, in the folder, is refused while a network plugin's list names the CNI plugin.
+// refusals are what makes a removal fail: what is there then, what the removal says, and what is to be deleted.
+var refusals = []struct{ there, says, deleted string }{
+	{`mkdir -p /etc/cni/net.d && echo '{"plugins": [{"type": "origin-node-cni"}]}' >` + list, list + " names the CNI plugin", list},
+	{`mkdir -p /run/crio /run/origin-node/attachments && cd /run/origin-node/attachments && touch /run/crio/crio.sock &&
+		echo '{"containerID":"a","pod":{"namespace":"shop","name":"web-0","uid":"u0"},"labels":{"released":"no"}}' >a.json &&
+		echo '{"containerID":"b","pod":{"namespace":"shop","name":"web-1","uid":"u1"},"released":"2026-11-22T10:00:00Z"}' >b.json`,
+		"CRI-O cannot end these pods without the CNI plugin origin-node-cni, with which they have started: shop/web-0. Drain", "/run/crio/crio.sock"},
+}
+
+// refuses fails the test unless a removal, in the folder, is refused while a network plugin's list names the CNI plugin, and while CRI-O has
+// pods that have started with it.
 func (f *folder) refuses(removal ...string) {
 	f.Helper()
 	f.refusesOutside(inside(removal)...)
@@ -315,12 +325,14 @@ func (f *folder) refuses(removal ...string) {
 
 func (f *folder) refusesOutside(removal ...string) {
 	f.Helper()
-	f.does("sh", "-c", `mkdir -p /etc/cni/net.d && echo '{"plugins": [{"type": "origin-node-cni"}]}' >`+list)
-	out, err := f.command(removal...).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "origin-node: not removed: "+list+" names the CNI plugin") {
-		f.Errorf("%q: %v, %s; want the removal refused", removal, err, out)
+	for _, refusal := range refusals {
+		f.does("sh", "-c", refusal.there)
+		out, err := f.command(removal...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "origin-node: not removed: "+refusal.says) {
+			f.Errorf("%q: %v, %s; want the removal refused", removal, err, out)
+		}
+		f.does("rm", refusal.deleted)
 	}
-	f.does("rm", list)
 }
 
 // has fails the test unless exactly those of these files exist that are wanted.

@@ -3,7 +3,7 @@
 # rules in the kernel for the process that comes next. After a removal none comes, so a node that runs takes them along. One
 # that was stopped before is left alone: kube-proxy may have taken its place.
 #
-# A removal after which no pod would start is refused before anything is changed.
+# A removal after which no pod would start, or some would not end, is refused before anything is changed.
 set -e
 case "$1" in
 remove | 0) ;;
@@ -21,6 +21,18 @@ refuse_if() {
   echo "origin-node: not removed: $1 names the CNI plugin origin-node-cni, without which no pod starts then. Take its entry out, and remove the package again" >&2
   return 1
 }
+
+# attached prints the pods that have started with the CNI plugin, and still run.
+attached() {
+  grep -Ls '"released":"[^"]*:' /run/origin-node/attachments/*.json | # a time, not a label
+    xargs -r sed -n 's|.*"pod":{"namespace":"\([^"]*\)","name":"\([^"]*\)".*|\1/\2|p' | paste -s -d ' ' -
+}
+
+# CRI-O ends a pod by the list of plugins that it has started with, whatever is in the list now.
+if [ -e /run/crio/crio.sock ] && pods=$(attached) && [ -n "${pods}" ]; then
+  echo "origin-node: not removed: CRI-O cannot end these pods without the CNI plugin origin-node-cni, with which they have started: ${pods}. Drain the node (kubectl drain); before you delete pods of DaemonSets, unset egress-snat-cni-install and take the plugin out of the list. Then remove the package again" >&2
+  exit 1
+fi
 
 # openshift runs the program with the configuration that the unit names. systemd fills in CONFIG_FILE, and OPTIONS: the node may have its name
 # from there.
