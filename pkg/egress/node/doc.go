@@ -20,7 +20,7 @@
 // Node C has an egress IP, and all its links are cut. Node N takes the egress IP. Node P has pods that leave from it.
 //
 //	step, node, what                                                                  functions
-//	 1 N  memberlist finds C dead 240 ms after the first probe that fails: Alive       pool: delegate.NotifyLeave, Runner.Tell
+//	 1 N  memberlist finds C dead 240 ms after the first probe that fails: Liveness    pool: delegate.NotifyLeave, Runner.Tell
 //	 2 N  the address is vacant, it is N's turn, and a claim is published              pool: Member.noteVacancies, Assign, claim, Runner.probe
 //	 3 N  nobody answers for the address by ARP within 80 ms                           pool: neighbor.Ask, Probed.apply
 //	 4 N  a majority is there: the book has it here, with the next epoch               pool: Member.take; holders: Directory.Take

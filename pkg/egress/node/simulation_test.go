@@ -636,7 +636,7 @@ func (s *simulation) detect(n, o *simulatedNode) {
 // find has a process find another one alive or dead.
 func (s *simulation) find(n, o *simulatedNode, alive bool) {
 	n.seen[o.index], n.exchanged[o.index] = alive, false
-	s.tell(n, pool.Alive{Name: o.name, Now: alive})
+	s.tell(n, pool.Liveness{Name: o.name, Alive: alive})
 	if alive {
 		s.question(n, o)
 	}

@@ -289,7 +289,7 @@ func TestAttack_StateIsBounded(t *testing.T) {
 // that was said of it in parts, and what others say is not far behind.
 func TestAttack_StatesDoNotQueue(t *testing.T) {
 	r := NewRunner(Config{NodeName: "a", Keys: testKeys, Wake: wake.New()}, newMember("a"))
-	r.Tell(Alive{"b", true})
+	r.Tell(Liveness{"b", true})
 	part := func(version uint64, ip netip.Addr) Event {
 		return Reminded{State{Name: "b", Run: 1, Version: version, Part: true, Held: map[netip.Addr]uint64{ip: version}}}
 	}
@@ -306,9 +306,9 @@ func TestAttack_StatesDoNotQueue(t *testing.T) {
 		r.Tell(part(last, ip))
 	}
 	r.Tell(Heard{State{Name: "b", Run: 1, Version: last - 1}}) // overtaken
-	r.Tell(Alive{"b", false})
+	r.Tell(Liveness{"b", false})
 	queue := r.dequeue()
-	if len(queue) != 5 || queue[0] != (Alive{"b", true}) || queue[4] != (Alive{"b", false}) {
+	if len(queue) != 5 || queue[0] != (Liveness{"b", true}) || queue[4] != (Liveness{"b", false}) {
 		t.Fatalf("%d events wait, want 5", len(queue))
 	}
 	for _, e := range queue[1:4] {

@@ -44,10 +44,10 @@ type TakeFailed struct{ Addresses, Late []netip.Addr }
 // RenewFailed says that addresses could not be renewed.
 type RenewFailed struct{}
 
-// Alive says that memberlist has found a member alive, or dead.
-type Alive struct {
-	Name string
-	Now  bool
+// Liveness says that memberlist has found a member alive, or dead.
+type Liveness struct {
+	Name  string
+	Alive bool
 }
 
 // Heard is a member's state.

@@ -56,7 +56,7 @@ func newTestMember(t *testing.T, wanted ...netip.Addr) *Member {
 	m := newMember("a")
 	for _, e := range []Event{
 		Networks{[]Network{subnet}}, Pool{Nodes: []string{"a", "b", "c"}},
-		Alive{"b", true}, Alive{"c", true}, Heard{peerState("b", 1, nil)}, Heard{peerState("c", 1, nil)}, Wanted{Addresses: wanted},
+		Liveness{"b", true}, Liveness{"c", true}, Heard{peerState("b", 1, nil)}, Heard{peerState("c", 1, nil)}, Wanted{Addresses: wanted},
 	} {
 		m.Next(e, moment(0))
 	}
@@ -133,9 +133,9 @@ func TestMember_SilenceCountsWhileItIsNew(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
 	m.Next(Pool{Nodes: []string{"a", "b", "c", "d"}}, moment(0))
-	m.Next(Alive{"c", false}, moment(0))
+	m.Next(Liveness{"c", false}, moment(0))
 	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)))
-	acts(t, m.Next(Alive{"c", true}, moment(time.Second)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(Liveness{"c", true}, moment(time.Second)), Probe{Addresses: []netip.Addr{ip}})
 	m.Next(Heard{peerState("c", 2, nil)}, moment(time.Second))
 	acts(t, m.Next(m.probed(moment(time.Second), nil, ip), moment(time.Second)), Take{Address: ip, Epoch: 1, Why: Unheld})
 }
@@ -183,7 +183,7 @@ func TestMember_TakesNothingWithASilentMajority(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
 	m.Next(Pool{Nodes: []string{"a", "b", "c", "d", "e"}}, moment(0))
-	m.Next(Alive{"d", true}, moment(0))
+	m.Next(Liveness{"d", true}, moment(0))
 	m.Next(Heard{State{Name: "d", Run: 1, Version: 1}}, moment(0)) // it cannot hold the address
 	probed := m.probed(moment(0), nil, ip)
 	probed.Silent = []string{"c", "d", "e"}
@@ -220,7 +220,7 @@ func TestMember_EpochOfWhatWasHeardBefore(t *testing.T) {
 	m := newTestMember(t)
 	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, moment(0))
 	m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0))
-	acts(t, m.Next(Alive{"b", false}, moment(0)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(Liveness{"b", false}, moment(0)), Probe{Addresses: []netip.Addr{ip}})
 	acts(t, m.Next(m.probed(moment(0), nil, ip), moment(0)), Take{Address: ip, Epoch: 6, From: "b", Why: Dead})
 }
 
@@ -253,7 +253,7 @@ func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
 			if c.own > 0 {
 				m.had(map[netip.Addr]uint64{ip1: c.own})
 			}
-			m.Next(Alive{"b", true}, moment(0))
+			m.Next(Liveness{"b", true}, moment(0))
 			acts(t, m.Next(Heard{peerState("b", 1, map[netip.Addr]uint64{ip1: c.other})}, moment(0)), c.want...)
 		})
 	}
@@ -264,9 +264,9 @@ func TestMember_AnnouncesWhatARestartedProcessHad(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
 	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 1})}, moment(0))
-	m.Next(Alive{"b", false}, moment(time.Second))
+	m.Next(Liveness{"b", false}, moment(time.Second))
 	m.Next(m.probed(moment(time.Second), nil, ip), moment(time.Second))
-	m.Next(Alive{"b", true}, moment(2*time.Second))
+	m.Next(Liveness{"b", true}, moment(2*time.Second))
 	restarted := peerState("b", 1, nil)
 	restarted.Run++
 	acts(t, m.Next(Heard{restarted}, moment(2*time.Second)), Announce{[]netip.Addr{ip}})
@@ -290,7 +290,7 @@ func TestMember_GivesWayToOneThatItFindsDead(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
 	m.Next(m.probed(moment(0), nil, ip), moment(0))
-	m.Next(Alive{"b", false}, moment(time.Second))
+	m.Next(Liveness{"b", false}, moment(time.Second))
 	acts(t, m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 2})}, moment(2*time.Second)),
 		Release{Address: ip, Why: TakenOver, To: "b"}, Probe{Addresses: []netip.Addr{ip}}) // to see whether b has it
 }
@@ -345,9 +345,9 @@ func TestMember_GivesAwayToAMemberNotToALease(t *testing.T) {
 	m.Next(Drain{Now: true}, moment(0))
 	m.announced("d", map[netip.Addr]uint64{ip: m.State().Held[ip] + 1})
 	acts(t, m.Next(Tick{}, moment(0)))
-	m.Next(Alive{"b", false}, moment(0))
+	m.Next(Liveness{"b", false}, moment(0))
 	m.view.looking = true
-	acts(t, m.Next(Alive{"c", false}, moment(0)), Release{Address: ip, Why: TakenOver})
+	acts(t, m.Next(Liveness{"c", false}, moment(0)), Release{Address: ip, Why: TakenOver})
 }
 
 // TestMember_GivesAwayToANodeThatItDoesNotKnow: a drain ends, too, if the next holder has come into the pool since this node has lost the API
@@ -358,7 +358,7 @@ func TestMember_GivesAwayToANodeThatItDoesNotKnow(t *testing.T) {
 	m.Next(m.probed(moment(0), nil, ip), moment(0))
 	next := map[netip.Addr]uint64{ip: m.State().Held[ip] + 1}
 	m.Next(Heard{peerState("d", 1, next)}, moment(0))
-	acts(t, m.Next(Alive{"d", true}, moment(0)))
+	acts(t, m.Next(Liveness{"d", true}, moment(0)))
 	m.Next(Drain{Now: true}, moment(0))
 	if _, has := m.State().Held[ip]; has {
 		t.Error("the drained node has the address, and another one, too")
@@ -377,7 +377,7 @@ func TestMember_ToldWithoutAnEpoch(t *testing.T) {
 	if !m.told(ip1, 3) || m.leftToTaker(ip1, moment(time.Millisecond)) {
 		t.Error("b has said it, and it counts as not told")
 	}
-	m.Next(Alive{"b", false}, moment(2*time.Millisecond))
+	m.Next(Liveness{"b", false}, moment(2*time.Millisecond))
 	if m.told(ip1, 3) {
 		t.Error("what b has said of no epoch counts although it is not live any more")
 	}
@@ -476,10 +476,10 @@ func TestMember_FormerHolderStillAnswers(t *testing.T) {
 	again := LookAround{[]netip.Addr{ip}}
 	acts(t, looked(m, 2, 2))
 	acts(t, m.Next(Tick{}, at(22)), again)
-	m.Next(Alive{"b", false}, at(30))
+	m.Next(Liveness{"b", false}, at(30))
 	announced := Announce{[]netip.Addr{ip}}
 	acts(t, looked(m, 23, 100), announced)
-	m.Next(Alive{"b", true}, at(105))
+	m.Next(Liveness{"b", true}, at(105))
 	m.Next(Heard{peerState("b", 3, nil)}, at(110))
 	acts(t, m.Next(Tick{}, at(120)), again)
 	acts(t, looked(m, 109, 130), announced)
@@ -524,7 +524,7 @@ func TestMember_RenewsAgainAfterAFailure(t *testing.T) {
 // gives its addresses away, as a member that has never seen it there has to believe of addresses that no other one has.
 func TestMember_StrangerGivesNothingAway(t *testing.T) {
 	ip := mine(t)
-	dead := []Event{Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, Alive{"b", false}}
+	dead := []Event{Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 5})}, Liveness{"b", false}}
 	for name, test := range map[string]struct {
 		before []Event
 		why    Reason
@@ -533,11 +533,11 @@ func TestMember_StrangerGivesNothingAway(t *testing.T) {
 		"a member has it": {dead, Dead, false},
 		"nobody has it":   {nil, Drained, true},
 		"it was in the pool": {
-			append(slices.Clone(dead), Pool{Nodes: []string{"a", "b", "c", "d"}}, Alive{"d", true}, Pool{Nodes: []string{"a", "b", "c"}}), Drained, true,
+			append(slices.Clone(dead), Pool{Nodes: []string{"a", "b", "c", "d"}}, Liveness{"d", true}, Pool{Nodes: []string{"a", "b", "c"}}), Drained, true,
 		},
 	} {
 		m := newTestMember(t, ip)
-		for _, e := range append(test.before, Alive{"d", true}, Heard{peerState("d", 2, map[netip.Addr]uint64{ip: 9})}) {
+		for _, e := range append(test.before, Liveness{"d", true}, Heard{peerState("d", 2, map[netip.Addr]uint64{ip: 9})}) {
 			m.Next(e, moment(0))
 		}
 		if v := m.vacant[ip]; v == nil || v.why != test.why {
@@ -559,7 +559,7 @@ func TestMember_HolderDiesWithItsNode(t *testing.T) {
 	if m.Next(Tick{}, moment(courtesy)); m.holds(ip) {
 		t.Error("it takes an address that the kernel of a process that has just ended may have")
 	}
-	actions := m.Next(Alive{"b", false}, moment(timeToFindDead(3)-time.Millisecond))
+	actions := m.Next(Liveness{"b", false}, moment(timeToFindDead(3)-time.Millisecond))
 	asks := slices.ContainsFunc(actions, func(a Action) bool {
 		p, is := a.(Probe)
 		return is && slices.Contains(p.Addresses, ip)
@@ -620,7 +620,7 @@ func TestMember_GoesOnWithItsConnections(t *testing.T) {
 			m.handover = !test.older
 			m.Next(m.probed(moment(0), nil, ip), moment(0))
 			m.Next(test.event, moment(0))
-			m.Next(Alive{"b", !test.suspect}, moment(0))
+			m.Next(Liveness{"b", !test.suspect}, moment(0))
 			b := peerState("b", 2, map[netip.Addr]uint64{ip: m.State().Held[ip] + 1})
 			b.Handover = test.passes
 			got := slices.DeleteFunc(moves(m.Next(Heard{b}, moment(0))), func(a Action) bool { _, is := a.(Release); return !is })
@@ -754,7 +754,7 @@ func TestMember_Majority(t *testing.T) {
 			for i := range c.pool {
 				name := fmt.Sprint(i + 1)
 				names = append(names, name)
-				m.Next(Alive{name, i < c.live}, moment(0))
+				m.Next(Liveness{name, i < c.live}, moment(0))
 			}
 			m.Next(Pool{Nodes: names}, moment(0))
 			m.Next(Tick{}, moment(patience))

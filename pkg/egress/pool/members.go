@@ -140,7 +140,7 @@ func (m *members) close() error {
 	peers := slices.Collect(maps.Keys(m.peers))
 	m.mu.Unlock()
 	for _, name := range peers {
-		m.tell(Alive{name, false})
+		m.tell(Liveness{name, false})
 	}
 	return err
 }
@@ -407,7 +407,7 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 	d.peers[node.Name] = peer
 	d.start(func() { d.send(peer) })
 	d.mu.Unlock()
-	d.tell(Alive{node.Name, true})
+	d.tell(Liveness{node.Name, true})
 	d.joined.Send()
 }
 
@@ -424,7 +424,7 @@ func (d delegate) NotifyLeave(node *memberlist.Node) {
 		delete(d.peers, node.Name)
 	}
 	d.mu.Unlock()
-	d.tell(Alive{node.Name, false})
+	d.tell(Liveness{node.Name, false})
 }
 
 // NotifyUpdate is part of [memberlist.EventDelegate].

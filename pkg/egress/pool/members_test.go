@@ -193,7 +193,7 @@ func (m testMembers) awaitAlive(t *testing.T, name string, now bool) {
 	for deadline := time.After(10 * time.Second); ; {
 		select {
 		case e := <-m.events:
-			if e == (Alive{name, now}) {
+			if e == (Liveness{name, now}) {
 				return
 			}
 		case <-deadline:

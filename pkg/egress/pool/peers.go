@@ -152,10 +152,10 @@ func (m *Member) compareHolders(ip netip.Addr, a, b string) int {
 	return cmp.Or(cmp.Compare(can(a), can(b)), cmp.Compare(a, b))
 }
 
-func (e Alive) apply(m *Member, now time.Time) []Action {
+func (e Liveness) apply(m *Member, now time.Time) []Action {
 	p := m.peer(e.Name)
-	came := e.Now && !p.alive
-	p.alive = e.Now
+	came := e.Alive && !p.alive
+	p.alive = e.Alive
 	if !came {
 		return nil
 	}
