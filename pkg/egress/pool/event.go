@@ -173,7 +173,7 @@ const (
 	Gone        Reason = "gone"
 )
 
-// reasons is what each of them means. One that is missing here has no text and no series.
+// reasons is what each of them means. One that is missing here has no text, and its first move is no increase of its series.
 var reasons = map[Reason]struct {
 	because           string
 	givenAway, served bool
@@ -185,7 +185,7 @@ var reasons = map[Reason]struct {
 	HandedOver:  {because: "another node has taken it over", served: true},
 	TakenOver:   {because: "another node took it over while this one was out of reach"},
 	Unwanted:    {because: "no granted Service has it any more"},
-	CutOff:      {because: "this node reaches no other node of the pool"},
+	CutOff:      {because: "this node sees no majority of the pool, and neither another node of it nor the default gateway answers"},
 	AnsweredFor: {because: "another host answers for it"},
 	Gone:        {because: "no interface with a link has it any more"},
 }
