@@ -97,6 +97,9 @@
 // addresses at most, all of which it can announce. If a majority of the pool fails at once, the rest keeps its addresses, and those of
 // the failed nodes are served again when enough nodes are back.
 //
+// If the nodes reach each other by another network than that of the addresses, a node whose link to the latter has a carrier, but carries
+// nothing, keeps its addresses: it sees a majority, and the others find it alive. It takes no further ones, and a drain moves those away.
+//
 // If an even pool is split into halves and each has a gateway, each half takes the addresses of the other half, and gives way to the
 // newest Lease. It leaves an address to the node with that Lease as long as it sees the Lease renewed every 30 s, and for 10 minutes at
 // most: the other half may have lost its gateway since, and nobody here can know. So all of them move every ten minutes, as long as the
