@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"net/netip"
 	"slices"
 )
@@ -34,8 +33,12 @@ func Build(in Input) Plan {
 			}
 			continue
 		}
-		for pod := range byPod(claim.Endpoints) {
-			at(pod[0].Addr).giveChosen(s, offer{&claim, granted}, in.Choices.Of, pod)
+		byPod := map[netip.Addr][]Endpoint{}
+		for _, endpoint := range claim.Endpoints {
+			byPod[endpoint.Addr] = append(byPod[endpoint.Addr], endpoint)
+		}
+		for addr, endpoints := range byPod {
+			at(addr).giveChosen(s, offer{&claim, granted}, in.Choices.Of, endpoints)
 		}
 	}
 	for _, g := range pods {
@@ -46,23 +49,6 @@ func Build(in Input) Plan {
 		Networks: s.networks(),
 		Bindings: bindings,
 		Refusals: sortedRefusals(refusals),
-	}
-}
-
-// byPod returns those of endpoints together that have the same address.
-func byPod(endpoints []Endpoint) iter.Seq[[]Endpoint] {
-	rest := slices.SortedFunc(slices.Values(endpoints), func(a, b Endpoint) int { return a.Addr.Compare(b.Addr) })
-	return func(yield func([]Endpoint) bool) {
-		for len(rest) > 0 {
-			n := 1
-			for n < len(rest) && rest[n].Addr == rest[0].Addr {
-				n++
-			}
-			if !yield(rest[:n]) {
-				return
-			}
-			rest = rest[n:]
-		}
 	}
 }
 
