@@ -158,21 +158,20 @@ func (s *State) choose(service plan.Service, e plan.Endpoint, among []netip.Addr
 		return ip, chosen
 	}
 	held := s.choices.holders[FamilyOf(e.Addr)]
-	isHeld := func(ip netip.Addr) bool { return held[ip] != "" }
-	isUnheld := func(ip netip.Addr) bool { return held[ip] == "" }
 	ip = plan.Choose(cmp.Or(e.UID, e.Addr.String()), among, func(ip netip.Addr) int {
 		if s.choices.own[e.Addr][ip] > 0 { // for another Service
 			return another
 		}
 		return s.rank(held[ip])
 	})
-	zonal := s.rank(held[ip]) == elsewhere && s.zone(s.Config.NodeName) != "" && s.choices.own[e.Addr][ip] == 0 && slices.ContainsFunc(among, isUnheld)
+	some, all := s.choices.held(among)
+	zonal := s.rank(held[ip]) == elsewhere && s.zone(s.Config.NodeName) != "" && s.choices.own[e.Addr][ip] == 0 && !all
 	if !s.choices.put(e.Node, service, e.Addr, ip) {
 		s.choices.waiting[openPod{service, e.Addr}] = ip
 		return ip, false
 	}
 	delete(s.choices.waiting, openPod{service, e.Addr})
-	if zonal || !slices.ContainsFunc(among, isHeld) {
+	if zonal || !some {
 		s.choices.open[openPod{service, e.Addr}] = openChoice{slices.Clone(among), zonal, time.Now()}
 	}
 	return ip, true
@@ -190,6 +189,16 @@ func (c *choices) put(node string, service plan.Service, pod, ip netip.Addr) boo
 	}
 	kernel.Put(c.told[node], service.String(), pod, ip)
 	return true
+}
+
+// held tells whether nodes hold some of these egress IPs, and all of them.
+func (c *choices) held(among []netip.Addr) (some, all bool) {
+	all = true
+	for _, ip := range among {
+		held := c.holders[FamilyOf(ip)][ip] != ""
+		some, all = some || held, all && held
+	}
+	return some, all
 }
 
 // drop forgets what this node has chosen.
@@ -273,14 +282,13 @@ func (s *State) NextChoice(family v1.IPFamily) (next time.Time) {
 // where they run, unless a holder is required.
 func (s *State) closeChoices(family v1.IPFamily, now time.Time) {
 	held := s.choices.holders[family]
-	isHeld := func(ip netip.Addr) bool { return held[ip] != "" }
-	isUnheld := func(ip netip.Addr) bool { return held[ip] == "" }
 	isInZone := func(ip netip.Addr) bool { return s.rank(held[ip]) == inZone }
 	for of, open := range s.choices.open {
 		near := open.zonal && slices.ContainsFunc(open.among, isInZone)
+		some, all := s.choices.held(open.among)
 		switch late := now.Sub(open.made) >= openFor; {
-		case FamilyOf(of.pod) != family || slices.ContainsFunc(open.among, isUnheld) && !late && !near:
-		case near || !open.zonal && slices.ContainsFunc(open.among, isHeld):
+		case FamilyOf(of.pod) != family || !all && !late && !near:
+		case near || !open.zonal && some:
 			s.choices.drop(s.Config.NodeName, of.service, of.pod)
 			s.planners[family].Chosen(of.pod)
 		case !open.zonal && s.Config.Steering.Mode == holders.Required:
@@ -312,10 +320,7 @@ func (s *State) TellsOther(told plan.NodeChoices) bool {
 
 // replaceChoices is SetChoices with the lock held.
 func (s *State) replaceChoices(node string, told plan.NodeChoices) (changed bool) {
-	before, now := s.choices.told[node], plan.NodeChoices{}
-	for service, of := range told {
-		now[service] = maps.Clone(of)
-	}
+	before, now := s.choices.told[node], cloned(told)
 	concerned := map[netip.Addr]bool{}
 	for service := range now {
 		differs(concerned, before[service], now[service])
