@@ -111,7 +111,7 @@ func (l *liar) hears(t *testing.T, by testMembers) State {
 func (m testMembers) withC() {
 	nodes := maps.Clone(nodesOnLoopback)
 	nodes["c"] = onLoopback(2)
-	m.setNodes(m.number+1, nodes, []string{"a", "b", "c"})
+	m.setNodes(nodes, []string{"a", "b", "c"})
 }
 
 // TestAttack_MembersWithTheKeyOfANode: whoever has the key and is a node speaks for that node alone, whatever name it says, of addresses
@@ -459,7 +459,7 @@ func TestAttack_AccusationsPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.close() })
-	c.setNodes(1, nodes, []string{"a", "b", "c"})
+	c.setNodes(nodes, []string{"a", "b", "c"})
 	a.awaitAlive(t, "c", true)
 	l := newLiar(t, testKeys)
 	l.say(t, a, map[string]any{"run": 7, "version": 1})

@@ -52,8 +52,6 @@ type guard struct {
 	addressOf func(name string) (at netip.Addr, known bool)
 
 	mu sync.Mutex
-	// number is that of the nodes by which others were forgotten last.
-	number int
 	// vouched are the incarnations that nodes have said themselves.
 	vouched map[string]uint64
 	// asked are the questions whose answers may come. order has the last ones, and oldest is which of them is overwritten next:
@@ -232,14 +230,10 @@ func (g *guard) plausible(node string, incarnation uint64) error {
 	return nil
 }
 
-// forget forgets nodes that are none of the cluster's, which are these. Of two calls the one with the higher number counts.
-func (g *guard) forget(number int, nodes map[string]netip.Addr) {
+// forget forgets nodes that are none of the cluster's, which are these.
+func (g *guard) forget(nodes map[string]netip.Addr) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if number < g.number {
-		return
-	}
-	g.number = number
 	maps.DeleteFunc(g.vouched, func(name string, _ uint64) bool { return !nodes[name].IsValid() })
 }
 

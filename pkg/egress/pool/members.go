@@ -66,12 +66,10 @@ type members struct {
 	mu sync.Mutex
 	// closed: no more goroutines are started.
 	closed bool
-	// nodes are those of the cluster, at says which of them has an address, pool is which of them to speak to: as of the call of setNodes with
-	// this number.
-	number int
-	nodes  map[string]netip.Addr
-	at     map[netip.Addr]string
-	pool   []string
+	// nodes are those of the cluster, at says which of them has an address, pool is which of them to speak to.
+	nodes map[string]netip.Addr
+	at    map[netip.Addr]string
+	pool  []string
 	// state is what others are told, reminders what those are that are not alive.
 	state     []byte
 	reminders [][]byte
@@ -154,24 +152,22 @@ func (m *members) start(f func()) {
 
 // setNodes says which nodes the cluster has, at which addresses, each at one of its own, and which are in the pool. A node that has
 // just left the pool is a member until it has handed its addresses over.
-// Of two calls the one with the higher number counts. The map must not be changed.
-func (m *members) setNodes(number int, nodes map[string]netip.Addr, pool []string) {
+// One call comes after another. The map must not be changed.
+func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
 	at := make(map[netip.Addr]string, len(nodes))
 	for name, address := range nodes {
 		at[address] = name
 	}
-	m.place(number, nodes, at, pool)
-	m.guard.forget(number, nodes)
-	m.transport.forget(number, at)
+	m.place(nodes, at, pool)
+	m.guard.forget(nodes)
+	m.transport.forget(at)
 }
 
 // place notes where nodes are.
-func (m *members) place(number int, nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) {
+func (m *members) place(nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if number > m.number {
-		m.number, m.nodes, m.at, m.pool = number, nodes, at, pool
-	}
+	m.nodes, m.at, m.pool = nodes, at, pool
 }
 
 // nodeAt returns which node of the cluster has an address.

@@ -53,7 +53,7 @@ func newTestMembersOf(t *testing.T, name string, keys func() holders.Keys) testM
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.close() })
-	m.setNodes(1, nodesOnLoopback, []string{"a", "b"})
+	m.setNodes(nodesOnLoopback, []string{"a", "b"})
 	return testMembers{m, events}
 }
 
@@ -214,7 +214,7 @@ func TestRunner_SpeaksAtItsNewAddress(t *testing.T) {
 	defer cancel()
 	for _, address := range []netip.Addr{onLoopback(0), onLoopback(2)} {
 		nodes := map[string]netip.Addr{"a": address, "b": nodesOnLoopback["b"]}
-		b.setNodes(b.number+1, nodes, []string{"a", "b"})
+		b.setNodes(nodes, []string{"a", "b"})
 		r.SetNodes(nodes, []string{"a", "b"}, nil)
 		b.awaitAlive(t, "a", true)
 		for found := false; !found; {

@@ -101,12 +101,14 @@ type Runner struct {
 	config Config
 	kernel kernel
 
+	// telling is held while the members are told which nodes there are, so that the last word is the newest.
+	telling sync.Mutex
+
 	mu    sync.Mutex
 	queue []Event
 	// due is when the oldest event came that the goroutine of Run has not dealt with; zero if there is none.
 	due time.Time
-	// nodes and pool are what the members are told, those of the call of SetNodes with this number. members is nil as long as there are none.
-	number  int
+	// nodes and pool are what the members are told. members is nil as long as there are none.
 	nodes   map[string]netip.Addr
 	pool    []string
 	members *members
@@ -238,7 +240,6 @@ func (r *Runner) isDue() {
 // be changed.
 func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string, zones map[string]string) {
 	r.mu.Lock()
-	r.number++
 	r.nodes, r.pool = nodes, pool
 	if self := nodes[r.config.NodeName]; self.IsValid() && self != r.address {
 		r.address = self
@@ -251,11 +252,13 @@ func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string, zones map[
 
 // tellMembers tells the members, if there are any, which nodes there are.
 func (r *Runner) tellMembers() {
+	r.telling.Lock()
+	defer r.telling.Unlock()
 	r.mu.Lock()
-	members, number, nodes, pool := r.members, r.number, r.nodes, r.pool
+	members, nodes, pool := r.members, r.nodes, r.pool
 	r.mu.Unlock()
 	if members != nil {
-		members.setNodes(number, nodes, pool)
+		members.setNodes(nodes, pool)
 	}
 }
 

@@ -54,8 +54,6 @@ type transport struct {
 	// session is this process's, sent counts the datagrams to each address.
 	session session
 	sent    map[netip.Addr]uint64
-	// number is that of the nodes by which others were forgotten last.
-	number int
 	// heard are the processes of other nodes, as they have said on a stream, with the datagrams that have come of them.
 	heard map[netip.Addr]*speaker
 	// strange is when a datagram of a process that is not known was opened.
@@ -265,14 +263,10 @@ func (t *transport) isNew(from netip.Addr, s session, number uint64) bool {
 	return is
 }
 
-// forget forgets nodes that are none of the cluster's, which are these. Of two calls the one with the higher number counts.
-func (t *transport) forget(number int, nodes map[netip.Addr]string) {
+// forget forgets nodes that are none of the cluster's, which are these.
+func (t *transport) forget(nodes map[netip.Addr]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if number < t.number {
-		return
-	}
-	t.number = number
 	for at := range t.heard {
 		if _, known := nodes[at]; !known {
 			delete(t.heard, at)
