@@ -318,9 +318,9 @@ func (s *simulation) do(n *simulatedNode, a pool.Action) {
 		ask()
 		s.after(40*time.Millisecond, ask)
 		s.reply(n, 80*time.Millisecond, func() Event {
-			probed := pool.Probed{Number: a.Number, Addresses: a.Addresses, Answers: answers, At: at}
-			if !heard {
-				probed.Cut = a.Addresses
+			probed := pool.Probed{Number: a.Number, Answers: map[netip.Addr]pool.Answer{}, At: at}
+			for _, ip := range a.Addresses {
+				probed.Answers[ip] = pool.Answer{By: answers[ip], Cut: !heard}
 			}
 			for name, answered := range nodes {
 				if !answered {

@@ -268,24 +268,24 @@ func (m *Member) probe(now time.Time) []Action {
 
 func (e Probed) apply(m *Member, now time.Time) []Action {
 	m.probing--
-	for _, ip := range slices.Concat(e.Addresses, e.Failed) {
+	for ip, answer := range e.Answers {
 		c := m.claims[ip]
 		if c == nil || !c.asking || c.probe != e.Number {
 			continue // that was another claim
 		}
 		c.asking = false
 		switch old := now.Sub(e.At) > validity; {
-		case slices.Contains(e.Failed, ip):
+		case answer.Failed:
 			m.failed[ip] = now.Add(passedOver)
 		case old:
 			c.again = now
-		case slices.Contains(e.Cut, ip):
+		case answer.Cut:
 			c.inUse, c.again = "", now.Add(askAgain)
 			if m.othersCan(ip) {
 				m.failed[ip] = now.Add(activity)
 			}
 		default:
-			c.inUse, c.again = e.Answers[ip], now.Add(askAgain)
+			c.inUse, c.again = answer.By, now.Add(askAgain)
 			if c.inUse == "" {
 				c.silent, c.silentNodes = e.At, e.Silent
 			}

@@ -89,14 +89,15 @@ func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*ne
 // probe asks whether anybody has addresses.
 func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	l, err := r.kernel.read()
-	result := Probed{Number: p.Number, At: time.Now(), Answers: map[netip.Addr]string{}}
+	result := Probed{Number: p.Number, At: time.Now(), Answers: map[netip.Addr]Answer{}}
+	var all answers
 	if err != nil {
-		result.Failed = p.Addresses
+		l, all.failed = &links{}, p.Addresses
 	} else {
 		names := r.peers()
 		asked, peers := l.byLink(p.Addresses), l.byLink(slices.Collect(maps.Keys(names)))
-		all := r.ask(ctx, l, asked, merge(peers, l.defaultGateways()), nil)
-		result.At, result.Failed, result.Cut, err = all.at, all.failed, all.cut, all.err
+		all = r.ask(ctx, l, asked, merge(peers, l.defaultGateways()), nil)
+		result.At, err = all.at, all.err
 		for link := range asked {
 			for _, ip := range peers[link] {
 				if _, answered := all.macs[ip]; !answered {
@@ -104,20 +105,19 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 				}
 			}
 		}
-		for ip, mac := range all.macs {
-			result.Answers[ip] = mac.String()
+	}
+	for _, ip := range p.Addresses {
+		answer := Answer{Failed: slices.Contains(all.failed, ip), Cut: slices.Contains(all.cut, ip)}
+		if mac, answered := all.macs[ip]; answered {
+			answer = Answer{By: mac.String()}
 		}
-		for _, ip := range p.Addresses {
-			if index, foreign := l.foreign[ip]; foreign {
-				result.Answers[ip] = fmt.Sprintf("this node, where other software has put it on interface %d", index)
-			}
-			if !slices.Contains(result.Failed, ip) {
-				result.Addresses = append(result.Addresses, ip)
-			}
+		if index, foreign := l.foreign[ip]; foreign {
+			answer = Answer{By: fmt.Sprintf("this node, where other software has put it on interface %d", index)}
 		}
+		result.Answers[ip] = answer
 	}
 	if err != nil {
-		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", result.Failed, "err", err)
+		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", all.failed, "err", err)
 	}
 	r.Tell(result)
 }

@@ -65,14 +65,19 @@ func (e Reminded) merge(part Reminded) {
 	}
 }
 
-// Probed is the result of the [Probe] of this number: the MACs of the hosts that have the addresses.
+// Answer is what a [Probe] has found out of an address.
+type Answer struct {
+	// By is the MAC of the host that has it; empty if nobody answered.
+	By string
+	// Failed: it could not be asked for. Cut: nobody on its network answered at all, although other nodes or a gateway should be there. In
+	// both cases it is not known that nobody has it.
+	Failed, Cut bool
+}
+
+// Probed is the result of the [Probe] of this number, of each of its addresses.
 type Probed struct {
-	Number    int
-	Addresses []netip.Addr
-	Answers   map[netip.Addr]string
-	// Failed are the addresses that could not be asked for. Cut are those on whose network nobody answered at all,
-	// although other nodes or a gateway should be there: that nobody has them is not known.
-	Failed, Cut []netip.Addr
+	Number  int
+	Answers map[netip.Addr]Answer
 	// Silent are the nodes of the pool on those networks that did not answer: their members may be as dead, and not found so yet.
 	Silent []string
 	// At is when the questions were asked.

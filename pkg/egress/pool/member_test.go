@@ -88,7 +88,11 @@ func acts(t *testing.T, got []Action, want ...Action) {
 
 // probed is the result of the member's last probe.
 func (m *Member) probed(at time.Time, answers map[netip.Addr]string, ips ...netip.Addr) Probed {
-	return Probed{Number: m.probes, Addresses: ips, Answers: answers, At: at}
+	result := Probed{Number: m.probes, Answers: map[netip.Addr]Answer{}, At: at}
+	for _, ip := range ips {
+		result.Answers[ip] = Answer{By: answers[ip]}
+	}
+	return result
 }
 
 // mine is an address that member a gets in a pool of three, if nobody has one.
@@ -166,7 +170,7 @@ func TestMember_TakesNothingOnADeadNetwork(t *testing.T) {
 			s.Draining = test.draining
 			m.Next(Heard{s}, moment(0))
 		}
-		acts(t, m.Next(Probed{Number: m.probes, Addresses: []netip.Addr{ip}, Cut: []netip.Addr{ip}, At: moment(0)}, moment(0)))
+		acts(t, m.Next(Probed{Number: m.probes, Answers: map[netip.Addr]Answer{ip: {Cut: true}}, At: moment(0)}, moment(0)))
 		if got := m.State().objects(ip); got != test.want {
 			t.Errorf("%s: tells the others that %q, want %q", name, got, test.want)
 		}
@@ -197,7 +201,7 @@ func TestMember_TakesNothingWithASilentMajority(t *testing.T) {
 func TestMember_ProbeThatFailedIsForOthers(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
-	acts(t, m.Next(Probed{Number: m.probes, Failed: []netip.Addr{ip}, At: moment(0)}, moment(0)))
+	acts(t, m.Next(Probed{Number: m.probes, Answers: map[netip.Addr]Answer{ip: {Failed: true}}, At: moment(0)}, moment(0)))
 	if got := m.Objections(ip)["a"]; got != Failed {
 		t.Errorf("the objection is %q, want %q", got, Failed)
 	}
