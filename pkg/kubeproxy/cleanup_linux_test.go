@@ -202,7 +202,7 @@ func TestCleanupOtherModes_NoSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	if !kept("egress-snat-cni-socket: ['']") {
 		t.Error("the claims of another process are gone")
 	}
