@@ -26,9 +26,9 @@ var performance = markers{"<!-- performance: begin -->\n", "<!-- performance: en
 
 // sectionText is the template of that section. value looks up a row, ways one for each way to write rules, and flows
 // one for the structure that each of these writes.
-const sectionText = `A typical node is measured, in a cluster of 10,000 Services, 1,000 of them with external IPs, and 100,000 endpoints, 250
-of them on this node (for iptables-nft a tenth of all that). New flows are relative to a single SNAT rule for all pods, all else to
-stock kube-proxy.
+const sectionText = `We measured one node. Its cluster has 10,000 Services, 1,000 of them with external IPs, and 100,000 endpoints, 250 of them on this
+node; for iptables-nft everything is ten times smaller. Each number is a ratio: new flows to a node with one SNAT rule for all pods,
+the other rows to unmodified kube-proxy.
 
 | | iptables-legacy | iptables-nft | nftables |
 |---|---|---|---|
@@ -37,8 +37,8 @@ stock kube-proxy.
 | time until the rules are complete | {{ways "start to complete rules ÷ stock kube-proxy"}} |
 | rate at which bound pods begin new flows | {{flows}} |
 
-A change of a pod on another node costs {{value "a pod elsewhere changes, CPU, nftables" "100k"}}. A packet that leaves by another node takes {{value "packets of an established flow between sockets, CPU: steered by vxlan ÷ local" ""}} times the CPU
-time of one that leaves here, on both nodes together. The picture shows the rate of new flows with more pods.
+A change of a pod on another node costs {{value "a pod elsewhere changes, CPU, nftables" "100k"}}. If a packet leaves by another node, the two nodes together use
+{{value "packets of an established flow between sockets, CPU: steered by vxlan ÷ local" ""}} times the CPU time that one node needs for a packet that leaves directly. The picture shows the rate of new flows with more pods.
 [RESULTS.md](hack/bench/RESULTS.md) has all figures with their targets, and [hack/bench/README.adoc](hack/bench/README.adoc) says how
 ` + "`make bench`" + ` measures them.
 

@@ -54,8 +54,8 @@ func newEgressPoolCommand(o *egressOptions) *cobra.Command {
 func newEgressDrainCommand(o *egressOptions) *cobra.Command {
 	var timeout time.Duration
 	var untilRestart bool
-	c := plain("drain", "Give this node's egress IPs to other nodes", `Moves each egress IP that the pool has put on this node to another node of the pool. Connections go on, but for those
-whose source port outside is not the pod's own, and all TCP connections where the kernel's nf_conntrack_tcp_loose is 0: these are reset.
+	c := plain("drain", "Give this node's egress IPs to other nodes", `Moves each egress IP that the pool has put on this node to another node of the pool. Connections continue, with two exceptions that
+are reset: connections whose port was changed by SNAT, and all TCP connections where the kernel's nf_conntrack_tcp_loose is 0.
 This node then takes no egress IPs until 'openshift egress undrain', --cleanup or a reboot.
 
 The command ends when the node has no egress IP of the pool left. If it still has some after --timeout,

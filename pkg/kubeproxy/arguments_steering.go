@@ -139,7 +139,7 @@ func (p *Proxy) takeSteering() error {
 		complain(markMaskKey, "invalid value %q: kube-proxy masquerades packets with the mark 0x%x; choose other bits, or another masquerade bit of kube-proxy", f.markMask, masquerade)
 	}
 	if blocks > 0 && mode == holders.Off {
-		complain(portBlocksKey, "%d needs an API server, and %s that is not %q: a node with an egress IP has to know the source ports of all of its pods; remove one of the two arguments", blocks, steeringKey, holders.Off)
+		complain(portBlocksKey, "port blocks work only with an API server and with steering: set %s to 0, or start without --manifests and with %s other than %q", portBlocksKey, steeringKey, holders.Off)
 	}
 	s.Kernel.PortBlocks = blocks > 0
 	p.extension.Steering, p.extension.Ways, p.extension.PortBlocks = cluster.Steering{Mode: mode}, s, blocks

@@ -81,13 +81,13 @@ func TestTakeSteering_PortBlocks(t *testing.T) {
 		"egress-snat-port-blocks: ['500']":                                "proxyArguments.egress-snat-port-blocks: \"500\" is no number of ports of a block: expected a power of two from 64 to 8192, or 0",
 		"egress-snat-port-blocks: ['32']":                                 `"32" is no number`,
 		"egress-snat-port-blocks: [many]":                                 `"many" is no number`,
-		"egress-snat-port-blocks: ['512'], egress-snat-steering: ['off']": `proxyArguments.egress-snat-port-blocks: 512 needs an API server, and egress-snat-steering that is not "off"`,
+		"egress-snat-port-blocks: ['512'], egress-snat-steering: ['off']": `proxyArguments.egress-snat-port-blocks: port blocks work only with an API server and with steering: set egress-snat-port-blocks to 0`,
 	} {
 		if _, err := takeSteeringOf(t, server+"proxyArguments: {"+config+"}", Overrides{}); err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: got %v, want an error with %q", config, err, words)
 		}
 	}
-	if _, err := takeSteeringOf(t, "proxyArguments: {egress-snat-port-blocks: ['512']}", Overrides{Manifests: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "needs an API server") {
+	if _, err := takeSteeringOf(t, "proxyArguments: {egress-snat-port-blocks: ['512']}", Overrides{Manifests: t.TempDir()}); err == nil || !strings.Contains(err.Error(), "only with an API server") {
 		t.Errorf("without an API server: %v", err)
 	}
 }

@@ -14,9 +14,9 @@
 //
 // Which pods are steered here follows from the egress IPs that this node holds or may get ([Placement].Held): all endpoints of the claims
 // on them that do not refuse themselves (plan.Claim.Refused). Of a claim on several egress IPs, only the endpoints count for which their
-// nodes have chosen one of these. Such a pod may also be behind an older Service that binds it to an address elsewhere. So if an endpoint
-// is steered here and may be on another node, the endpoints of all claims at its address count. Then this node binds the pod as its own
-// node does, and a packet that comes here by mistake does not leave as another Service.
+// nodes have chosen one of these. The same pod may also be behind an older Service with an egress IP on another node. So this node looks at
+// all claims on the pod's address, not only at the one whose egress IP it has, and decides as the pod's own node does: a packet that comes here
+// by mistake does not leave as another Service.
 //
 // The package selects endpoints before the plan is made, not bindings afterwards. So a node keeps no endpoints that it cannot need, and a
 // change of a pod elsewhere is over before anything is planned. Who owns an address, and which claims are refused, does not depend on
