@@ -63,7 +63,7 @@ func TestExtension_TellsWhatIsNotKnownOfMetalLB(t *testing.T) {
 			return true, nil, apierrors.NewForbidden(metallb.Statuses.GroupResource(), "", nil)
 		})
 		e.balancer.Follow(e.ctx, &e.running, objects, api.Discovery())
-		time.Sleep(13 * time.Second)
+		time.Sleep(20 * time.Second)
 		if problems := e.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "rbac-metallb.yaml") {
 			t.Errorf("the status says %q", problems)
 		}
