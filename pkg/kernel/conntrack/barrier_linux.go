@@ -27,6 +27,7 @@ const (
 	barrierChain  = "prerouting"
 	invalidChain  = "invalid"
 	endedChain    = "ended"
+	anewChain     = "anew"
 )
 
 // remembered is how long a TCP connection that was deleted cannot be taken up again: longer than TCP
@@ -201,6 +202,9 @@ const (
 // rules are those of the chains. Connections that the kernel does not pick up are reset: it calls their packets invalid, and no chain of NAT
 // sees them.
 func (b *barrier) rules(picksUp bool) map[string][]nft.Rule {
+	forget := func(set string) string {
+		return hostsPorts + " @" + set + " update @" + set + " { " + hostsPorts + " timeout 1s }"
+	}
 	texts := map[string][]string{
 		barrierChain: {
 			hostsPorts + " @" + flowsSet + " goto " + endedChain,
@@ -208,11 +212,13 @@ func (b *barrier) rules(picksUp bool) map[string][]nft.Rule {
 			"meta l4proto != tcp meta l4proto != udp " + hosts + " @" + hostsSet + " goto " + endedChain,
 		},
 		endedChain: {
-			"tcp flags syn accept",
+			"tcp flags syn goto " + anewChain,
 			hostsPorts + " @" + unseenSet + " drop",
 			"meta l4proto tcp reject with tcp reset",
 			"reject with ICMP type port-unreachable",
 		},
+		// A rule can have the kernel delete an element, but before Linux 6.5 that may race with whoever writes the set.
+		anewChain: {forget(flowsSet), forget(unansweredSet), "accept"},
 	}
 	if !picksUp {
 		texts[invalidChain] = []string{

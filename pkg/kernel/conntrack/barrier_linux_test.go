@@ -43,8 +43,14 @@ func barrierOf(family kernel.Family) string {
 		timeout 20m
 	}
 
+	chain anew {
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows update @flows { ip saddr . ip daddr . meta l4proto . th sport . th dport timeout 1s }
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered update @unanswered { ip saddr . ip daddr . meta l4proto . th sport . th dport timeout 1s }
+		accept
+	}
+
 	chain ended {
-		tcp flags syn accept
+		tcp flags syn goto anew
 		ip saddr . ip daddr . meta l4proto . th sport . th dport @unseen drop
 		reject with tcp reset
 		reject

@@ -159,13 +159,17 @@ func (n *node) withoutPorts(number int) map[string]entry {
 	return entries
 }
 
-var sizeOfSet = regexp.MustCompile(`(?m)^\s*size \d+\n`)
+var (
+	sizeOfSet = regexp.MustCompile(`(?m)^\s*size \d+\n`)
+	anew      = regexp.MustCompile(`(?s)\tchain anew \{.*?\}\n\n\tchain`)
+)
 
 // TestDelete_ReplacesABarrierWithoutSizes: what an earlier version has barred stays, for as long as before, and what is too much goes.
 func TestDelete_ReplacesABarrierWithoutSizes(t *testing.T) {
 	onNode(t, func(n *node) {
 		const others = 1<<16 + 5000
-		earlier := strings.Replace(sizeOfSet.ReplaceAllString(barrierOf(n.family), ""), "reject with tcp reset", "meta l4proto tcp reject with tcp reset", 1)
+		earlier := anew.ReplaceAllString(sizeOfSet.ReplaceAllString(barrierOf(n.family), ""), "\tchain")
+		earlier = strings.NewReplacer("reject with tcp reset", "meta l4proto tcp reject with tcp reset", "goto anew", "accept").Replace(earlier)
 		var elements strings.Builder
 		element := func(i int, ports bool, expires string) {
 			separator := " . "

@@ -100,10 +100,15 @@
 //	        meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts goto ended
 //	    }
 //	    chain ended {
-//	        tcp flags syn accept                          a new connection between the same ports
+//	        tcp flags syn goto anew                       a new connection between the same ports
 //	        ip saddr . ip daddr . meta l4proto . th sport . th dport @unseen drop
 //	        meta l4proto tcp reject with tcp reset        either side goes on with the old one
 //	        reject                                        the far side goes on; the pod begins anew
+//	    }
+//	    chain anew {
+//	        ip saddr . ip daddr . meta l4proto . th sport . th dport @flows update @flows { the same timeout 1s }
+//	        the same                                   @unanswered update @unanswered { the same timeout 1s }
+//	        accept
 //	    }
 //	    chain invalid {
 //	        type filter hook prerouting priority dstnat - 1; policy accept;
@@ -133,6 +138,9 @@
 // answered since may be real: it is barred like others, but in that set, for anybody can make such entries with a raw socket. TCP connections
 // that both sides have closed, which a busy pod has by the ten thousands, are there as well, if the far side sees the pod's own address: a late
 // ACK is all that can come.
+//
+// A connection that begins between the same ports takes its first side out of the sets, within a second: else the barrier would end it when its
+// entry is deleted for a move. Its far side stays there, because the tuple after NAT is not known yet.
 //
 // A table whose sets have another size, as those of versions without sizes do, is replaced in one transaction, with what it remembers.
 //

@@ -144,13 +144,19 @@ type connection struct{ near, far net.Conn }
 // connect opens one from a port of the pod, or any.
 func (s *steering) connect(port int) connection {
 	s.Helper()
+	return s.connectTo(s.listen(), s.Pod(1), port)
+}
+
+// listen has the host outside listen on some port.
+func (s *steering) listen() net.Listener {
+	s.Helper()
 	network := map[kernel.Family]string{kernel.IPv4: "tcp4", kernel.IPv6: "tcp6"}[s.family]
 	l, err := s.Outside().Listen(s.Context(), network, ":0")
 	if err != nil {
 		s.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return s.connectTo(l, s.Pod(1), port)
+	s.Cleanup(func() { _ = l.Close() })
+	return l
 }
 
 // connectTo opens one of a pod with whoever listens outside.
@@ -430,20 +436,30 @@ func TestDelete_TheAddressIsLostForAMoment(t *testing.T) {
 
 // TestDelete_TheAddressGoesAwayFromChosenPorts: connections that this node has translated to ports of its choice are
 // reset, on both sides as long as the far side's packets come here. The pod's next one goes by the node that has
-// the address, though it has the same port.
+// the address, though it has the same ports, and goes on when the address is back.
 func TestDelete_TheAddressGoesAwayFromChosenPorts(t *testing.T) {
 	onSteeredNode(t, 0, "fully-random", func(s *steering) {
-		before := s.connect(40000)
+		l := s.listen()
+		before := s.connectTo(l, s.Pod(1), 40000)
+		s.ports = ""
 		s.takes(1)
 		s.deletes(0, Scope{Pods: pods(s.pod.String())}, 1, s.binding)
 		s.isReset("the pod", before.near)
 		s.isReset("the far side", before.far)
 		s.comesIn(1)
-		next := s.connect(40000)
+		next := s.connectTo(l, s.Pod(1), 40000)
 		s.carries("the pod sends", next.near, next.far)
 		s.carries("the far side sends", next.far, next.near)
 		s.deletes(0, Scope{All: true}, 0, s.binding)
-		s.neverSeenAsItself()
+		for deadline := time.Now().Add(soon); strings.Contains(s.run(s.Node(), "nft", "list", "set", s.ip(), barrierTable, flowsSet), s.pod.String()); {
+			if time.Now().After(deadline) {
+				s.Fatal("the barrier does not forget the pod's side")
+			}
+		}
+		s.takes(0)
+		s.comesIn(0)
+		s.deletes(0, Scope{Pods: pods(s.pod.String()), Steered: []kernel.Binding{s.binding}}, 0, s.binding)
+		s.goOn(next, next)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -449,8 +450,8 @@ func (w *words) reject() {
 	w.add(&expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: code})
 }
 
-// remember has the kernel add an element to a set, or keep it for longer: a key, which may begin with what a map has for another key, and in
-// a map a value. A map's value takes four bytes there.
+// remember has the kernel add an element to a set, or keep it for another while: a key, which may begin with what a map has for another key, in
+// a map a value, and perhaps for how long. A map's value takes four bytes there.
 func (w *words) remember(operation uint32) {
 	to := &expr.Dynset{SrcRegKey: unix.NFT_REG_1, Operation: operation, SetName: w.setName()}
 	w.expect("{")
@@ -463,6 +464,12 @@ func (w *words) remember(operation uint32) {
 	if w.take(":") {
 		to.SrcRegData = register(bytes)
 		w.loadBehind(bytes)
+	}
+	if w.take("timeout") {
+		var err error
+		if to.Timeout, err = time.ParseDuration(w.next()); err != nil {
+			w.fail("%w", err)
+		}
 	}
 	w.expect("}")
 	w.add(to)

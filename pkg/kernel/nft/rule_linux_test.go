@@ -170,7 +170,8 @@ socket wildcard 0 return
 reject with tcp reset
 reject with ICMP type port-unreachable
 reject with ICMP type admin-prohibited
-update @flows { IP daddr . IP saddr . meta l4proto . th dport . th sport }`, "ADDRESS", address), "\n"), others...)
+update @flows { IP daddr . IP saddr . meta l4proto . th dport . th sport }
+update @flows { IP daddr . IP saddr . meta l4proto . th dport . th sport timeout 1s }`, "ADDRESS", address), "\n"), others...)
 }
 
 var netdevTexts = []string{
