@@ -40,7 +40,7 @@ type Ender struct {
 	arrived wake.Signal
 
 	mu sync.Mutex
-	// came are the addresses whose looks are not over, and when each came; some may have gone again. since is when the last of them came,
+	// came are the addresses whose looks are not over, and when each came; some may have gone again. since is when the last of them was told,
 	// and looked is how many looks there have been since.
 	came   map[netip.Addr]time.Time
 	since  time.Time
@@ -52,15 +52,15 @@ func New(config Config) *Ender {
 	return &Ender{config: config, arrived: wake.New(), came: map[netip.Addr]time.Time{}}
 }
 
-// Expect takes note of addresses that have come.
-func (c *Ender) Expect(came map[netip.Addr]bool) {
+// Expect takes note of addresses that have come, and when; zero if that is not known.
+func (c *Ender) Expect(came map[netip.Addr]bool, at time.Time) {
 	if len(came) == 0 {
 		return
 	}
 	c.mu.Lock()
 	c.since, c.looked = time.Now(), 0
 	for ip := range came {
-		c.came[ip] = c.since
+		c.came[ip] = at
 	}
 	c.mu.Unlock()
 	c.arrived.Send()

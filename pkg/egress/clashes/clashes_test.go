@@ -43,14 +43,14 @@ func TestEnder_AreLookedForAfterAnArrival(t *testing.T) {
 			}
 		}
 		sees(time.Hour)
-		c.Expect(nil)
+		c.Expect(nil, time.Now())
 		sees(time.Hour)
-		c.Expect(first)
+		c.Expect(first, time.Now())
 		sees(3*time.Second, look{500 * time.Millisecond, 1}, look{2 * time.Second, 1})
-		c.Expect(nil) // which begins nothing anew
-		c.Expect(second)
+		c.Expect(nil, time.Now()) // which begins nothing anew
+		c.Expect(second, time.Now())
 		sees(time.Hour, look{500 * time.Millisecond, 2}, look{2 * time.Second, 2}, look{5 * time.Second, 2}, look{15 * time.Second, 2}, look{time.Minute, 2}, look{5 * time.Minute, 2})
-		c.Expect(first)
+		c.Expect(first, time.Now())
 		sees(time.Second, look{500 * time.Millisecond, 1})
 	})
 }
@@ -75,10 +75,10 @@ func TestEnder_SaysWhenEachCame(t *testing.T) {
 		go c.during(ctx, func(_ context.Context, came map[netip.Addr]time.Time) {
 			ages <- [2]time.Duration{time.Since(came[first]), time.Since(came[second])}
 		})
-		c.Expect(map[netip.Addr]bool{first: true})
+		c.Expect(map[netip.Addr]bool{first: true}, time.Now())
 		time.Sleep(59 * time.Second)
 		synctest.Wait()
-		c.Expect(map[netip.Addr]bool{second: true})
+		c.Expect(map[netip.Addr]bool{second: true}, time.Now())
 		for len(ages) > 0 {
 			<-ages // of the first alone
 		}

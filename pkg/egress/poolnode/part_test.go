@@ -69,7 +69,7 @@ func newPoolTest(t testing.TB) *poolTest {
 // steerWith gives the node a Steerer that has other nodes' source ports from an Allocator.
 func (p *poolTest) steerWith(ports *sourceports.Allocator) {
 	p.steerer = steerer.New(p.Context(), p.state, steerer.Config{
-		Outer: v1.IPv4Protocol, Ports: ports, Running: p.config.Running, Changed: func() { p.config.Changed() }, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool) {},
+		Outer: v1.IPv4Protocol, Ports: ports, Running: p.config.Running, Changed: func() { p.config.Changed() }, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool, time.Time) {},
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := clustertest.NewNode(name, ip, v1.ConditionTrue)

@@ -40,8 +40,9 @@ type Config struct {
 	Running *sync.WaitGroup
 	// Changed asks for a sync, Wake for one that is not due. LeasesKnown is told that all Leases are known, or that none can be.
 	Changed, Wake, LeasesKnown func()
-	// Came is told of addresses that are here now, and were not before.
-	Came func(map[netip.Addr]bool)
+	// Came is told of addresses that are here now and were not before, and when they came; zero for those of the first report, which may have
+	// been here since an earlier process.
+	Came func(came map[netip.Addr]bool, at time.Time)
 	// Unannounced is told why nothing is announced directly, and with nil that it is.
 	Unannounced func(error)
 }
@@ -87,7 +88,7 @@ type Steerer struct {
 	uid types.UID
 	// guarded are the IP families of which a sync has written what steers, or has tried to.
 	guarded map[v1.IPFamily]bool
-	// here are this node's addresses, and balanced those that a load balancer may announce from here: this node plans the pods of all of
+	// here are this node's addresses, nil before the first report, and balanced those that a load balancer may announce from here: this node plans the pods of all of
 	// them, of those that the pool may put here at any moment, and of those that it hands over. heldRevision is that of all of these.
 	here, balanced map[netip.Addr]bool
 	heldRevision   uint64
@@ -194,8 +195,9 @@ type outcome struct {
 	// changed: answers of the directory. Nodes are told said then. sooner: one changes by itself before the next sync comes.
 	changed, sooner bool
 	said            holders.Statement
-	// came are the addresses that are here now and were not before.
-	came map[netip.Addr]bool
+	// came are the addresses that are here now and were not before, since cameAt; zero for those of the first report.
+	came   map[netip.Addr]bool
+	cameAt time.Time
 }
 
 // next takes note of an event. The lock must be held.
@@ -209,6 +211,9 @@ func (s *Steerer) next(event holders.Event) (after outcome) {
 		here := kernel.SetOf(own.Addresses)
 		after.came = maps.Clone(here)
 		maps.DeleteFunc(after.came, func(ip netip.Addr, _ bool) bool { return s.here[ip] })
+		if s.here != nil {
+			after.cameAt = now
+		}
 		s.here = here
 	}
 	return after
@@ -224,7 +229,7 @@ func (s *Steerer) follow(event holders.Event, after outcome) {
 	switch event := event.(type) {
 	case holders.OwnAddresses:
 		changed = s.setHeld() || changed
-		s.config.Came(after.came)
+		s.config.Came(after.came, after.cameAt)
 	case holders.Chosen:
 		changed = s.state.SetChoices(event.Node, event.Choices) || changed
 		if event.Node == s.state.Config.NodeName && s.state.TellsOther(event.Choices) {

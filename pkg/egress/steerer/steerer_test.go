@@ -40,6 +40,8 @@ type steered struct {
 	*Steerer
 	syncs, wakes int
 	known        atomic.Int32
+	// came has the addresses that have come, and when.
+	came map[netip.Addr]time.Time
 }
 
 func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *steered {
@@ -50,7 +52,7 @@ func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *
 // newSteeredOver is newSteered where nodes reach each other in this IP family.
 func newSteeredOver(t testing.TB, outer v1.IPFamily, mode holders.Mode, clusterCIDRs ...netip.Prefix) *steered {
 	t.Helper()
-	s := &steered{TB: t}
+	s := &steered{TB: t, came: map[netip.Addr]time.Time{}}
 	config := cluster.Config{NodeName: "node-a", ClusterCIDRs: clusterCIDRs, Steering: cluster.Steering{Mode: mode}}
 	state := cluster.New(config)
 	state.SetService(&v1.Service{
@@ -59,7 +61,12 @@ func newSteeredOver(t testing.TB, outer v1.IPFamily, mode holders.Mode, clusterC
 	})
 	s.Steerer = New(t.Context(), state, Config{
 		Outer: outer, Running: &sync.WaitGroup{},
-		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known.Add(1) }, Came: func(map[netip.Addr]bool) {},
+		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known.Add(1) },
+		Came: func(came map[netip.Addr]bool, at time.Time) {
+			for ip := range came {
+				s.came[ip] = at
+			}
+		},
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := clustertest.NewNode(name, ip, v1.ConditionTrue)
@@ -93,6 +100,19 @@ func (s *steered) expect(want map[netip.Addr]kernel.Way) {
 	got, _ := s.Sync(v1.IPv4Protocol)
 	if diff := cmp.Diff(want, got.Ways, cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		s.Errorf("ways (-want +got):\n%s", diff)
+	}
+}
+
+// TestSteerer_WhenAddressesCame: those of the first report may have been here before, and what belongs to no connection of theirs is no reason
+// for a reset.
+func TestSteerer_WhenAddressesCame(t *testing.T) {
+	began, node, s := time.Now(), netip.MustParseAddr("192.0.2.2"), newSteered(t, holders.Auto)
+	if at, came := s.came[node]; !came || !at.IsZero() {
+		t.Errorf("the first report: %v", s.came)
+	}
+	s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{node, egressIP}})
+	if at := s.came[egressIP]; at.Before(began) || !s.came[node].IsZero() {
+		t.Errorf("one more: %v", s.came)
 	}
 }
 

@@ -46,7 +46,8 @@ const confirmations, mostDoubtful, mostNotes = 4, 1 << 12, 1 << 16
 //
 // Where the kernel picks nothing up (net.netfilter.nf_conntrack_tcp_loose is 0), no connection goes on, and the far sides get a reset
 // for what they send in the seconds after the address has come: later, what belongs to no connection may be a late packet of one that goes
-// on. The pods get theirs from their own nodes, see [Table.Delete]. egressIPs says when each has come.
+// on. The pods get theirs from their own nodes, see [Table.Delete]. egressIPs says when each has come;
+// zero: nobody has seen it come.
 //
 // Nobody else has a port of a pod's block, so connections of the blocks' pods from there are not asked, unless source NAT has chosen the
 // port.
@@ -56,7 +57,10 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]time.Ti
 		if !picksUp() {
 			return k.resetStrays(cameIn(egressIPs, time.Now().Add(-strayResets)))
 		}
-		suspects, err := k.suspects(ctx, func(t *tracked) bool { return !egressIPs[t.Wears].IsZero() && !t.owned(owned) })
+		suspects, err := k.suspects(ctx, func(t *tracked) bool {
+			_, came := egressIPs[t.Wears]
+			return came && !t.owned(owned)
+		})
 		if err != nil || len(suspects) == 0 {
 			return err
 		}

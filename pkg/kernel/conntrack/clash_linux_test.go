@@ -74,7 +74,7 @@ func (c *clashing) ends(egressIP netip.Addr, want int) {
 	err := c.Node().Do(func() error {
 		ended, began := 0, time.Now()
 		for {
-			more, err := c.table.EndClashes(c.Context(), map[netip.Addr]time.Time{egressIP: began}, c.blocks)
+			more, err := c.table.EndClashes(c.Context(), map[netip.Addr]time.Time{egressIP: {}}, c.blocks)
 			if ended += more.Ended; err != nil {
 				return err
 			}
@@ -307,8 +307,8 @@ func TestSides_Differ(t *testing.T) {
 
 // TestCameIn_Lately: what belongs to no connection is answered for a moment after an address has come, and not at each later look.
 func TestCameIn_Lately(t *testing.T) {
-	old, young, now := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), time.Now()
-	got := cameIn(map[netip.Addr]time.Time{old: now.Add(-time.Minute), young: now.Add(-time.Second)}, now.Add(-strayResets))
+	old, young, unknown, now := netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("203.0.113.2"), netip.MustParseAddr("203.0.113.3"), time.Now()
+	got := cameIn(map[netip.Addr]time.Time{old: now.Add(-time.Minute), young: now.Add(-time.Second), unknown: {}}, now.Add(-strayResets))
 	if len(got) != 1 || got[0] != young {
 		t.Errorf("got %v, want %s alone", got, young)
 	}
