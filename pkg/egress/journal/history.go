@@ -27,14 +27,14 @@ type nodeHistory struct {
 // identity is what an assignment has in common with itself in another file. A pod's next sandbox may share the same ports: since tells them
 // apart.
 type identity struct {
-	pod          string // with its namespace; the UID of a static pod's object may be another one later
-	ip, egressIP netip.Addr
-	ports        kernel.Ports
-	since        int64
+	namespace, name string // the UID of a static pod's object may be another one later
+	ip, egressIP    netip.Addr
+	ports           kernel.Ports
+	since           int64
 }
 
 func identityOf(a portblocks.Assignment) identity {
-	return identity{a.Pod.Namespace + "/" + a.Pod.Name, a.Pod.IP, a.EgressIP, a.Ports, precise(a.Since).UnixMilli()}
+	return identity{a.Pod.Namespace, a.Pod.Name, a.Pod.IP, a.EgressIP, a.Ports, precise(a.Since).UnixMilli()}
 }
 
 // Join returns what files say together. Of two that are the same one, collected at different times, the longer one counts.

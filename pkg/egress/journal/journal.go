@@ -226,16 +226,18 @@ func (j *Journal) Resume(ctx context.Context, now []portblocks.Assignment) error
 	j.resumed = true
 	j.mu.Unlock()
 	var errs []error
-	var last ticket
 	for _, a := range gone {
-		t, err := j.release(a, time.Now(), seen)
-		last, errs = t, append(errs, err)
+		_, err := j.release(a, time.Now(), seen)
+		errs = append(errs, err)
 	}
 	for _, a := range now {
-		t, err := j.assign(a)
-		last, errs = t, append(errs, err)
+		_, err := j.assign(a)
+		errs = append(errs, err)
 	}
-	return errors.Join(append(errs, j.onDisk(ctx, last))...)
+	j.mu.Lock()
+	t := j.ticket()
+	j.mu.Unlock()
+	return errors.Join(append(errs, j.onDisk(ctx, t))...)
 }
 
 // queue lets a record wait. j.mu is held.

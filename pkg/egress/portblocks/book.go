@@ -34,6 +34,8 @@ const (
 	keepIdle = time.Minute
 	// firstRetry is when a write is tried again that failed; twice as long each time, up to longestRetry.
 	firstRetry, longestRetry = time.Second, 15 * time.Second
+	// longestTurn bounds how long a node leaves something to others that all hear of at once.
+	longestTurn = 10 * time.Second
 )
 
 // Claim says which node has a block of an egress IP. A node that is empty is not known: nobody gets the block.
@@ -760,7 +762,8 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 		for _, since := range l.idle {
 			earlier(since.Add(keepIdle))
 		}
-		due := len(claim)+len(release) > 0 || !l.deleted.IsZero() && b.claims(l)
+		again := !l.deleted.IsZero() && b.claims(l)
+		due := len(claim)+len(release) > 0 || again
 		if l.writing || l.read && due {
 			b.pending[ip] = true
 		}
@@ -768,11 +771,18 @@ func (b *Book) Next(now time.Time) (writes []Write, wake time.Time) {
 		case !due || l.writing || !l.read:
 		case now.Before(l.retryAt):
 			earlier(l.retryAt)
+		case again && len(claim)+len(release) == 0 && now.Before(l.deleted.Add(b.turn())):
+			earlier(l.deleted.Add(b.turn()))
 		default:
 			writes = append(writes, b.write(ip, l, claim, release, now))
 		}
 	}
 	return writes, wake
+}
+
+// turn is how long this node leaves it to others to write a deleted Lease again, which all that have blocks hear of at once.
+func (b *Book) turn() time.Duration {
+	return time.Duration(b.offset(int(longestTurn/time.Millisecond))) * time.Millisecond
 }
 
 // claims tells whether this node has claimed a block.
@@ -828,8 +838,10 @@ func (b *Book) sparesFor(g *group, now time.Time) (spares []kernel.Ports) {
 	}
 	wanted := g.wanted(now)
 	keeps := min(begun, wanted, b.mayHave(g, 8, now))
-	soon := len(g.starts) == 0 && b.quietFor(g, now) >= wanted // no pod is in a hurry: a process that begins needs no more than the one before
-	missing := whole <= wanted/2 && keeps < wanted && !soon
+	missing := whole <= wanted/2 && keeps < wanted
+	if missing && len(g.starts) == 0 && b.quietFor(g, now) >= wanted {
+		return spares[:keeps] // no pod is in a hurry: a process that begins needs no more than the one before had
+	}
 	if g.rests = missing && whole > wanted/4 && now.Before(g.restsUntil()); g.rests || !missing {
 		return spares[:keeps]
 	}

@@ -197,8 +197,7 @@ func (p *portsTest) steering(held bool) kernel.Steering {
 	if held {
 		result.Held[egressIP] = true
 	}
-	p.NoteHeld(v1.IPv4Protocol, result.Held)
-	p.AddPorts(v1.IPv4Protocol, []netip.Addr{egressIP}, &result)
+	p.NotePorts(v1.IPv4Protocol, []netip.Addr{egressIP}, &result)
 	return result
 }
 
@@ -750,34 +749,41 @@ func giveVersion(client *fake.Clientset, version *int) clienttesting.ReactionFun
 	}
 }
 
-// TestAllocator_AtOnce: while nodes say one thing after the other, syncs follow no later than what is said last.
+// TestAllocator_AtOnce: while a node says one thing after the other, and loses its claim and gets it back, syncs follow no later than what is so
+// last.
 func TestAllocator_AtOnce(t *testing.T) {
 	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
-	held := map[netip.Addr]bool{egressIP: true}
+	p.Apply(holders.LeasesKnown{})
 	changed := wake.New()
+	p.config.Changed = changed.Send
 	var inKernel []kernel.Block
-	sync1 := func() {
-		p.NoteHeld(v1.IPv4Protocol, held)
-		result := kernel.Steering{Held: held}
-		p.AddPorts(v1.IPv4Protocol, []netip.Addr{egressIP}, &result)
-		inKernel = result.Blocks
-	}
-	ctx, cancel := context.WithCancel(t.Context())
+	sync1 := func() { inKernel = p.steering(true).Blocks }
 	sync1()
+	ctx, cancel := context.WithCancel(t.Context())
 	var saying, syncing sync.WaitGroup
 	syncing.Go(func() { changed.Follow(ctx, sync1) })
-	for _, node := range []string{"node-b", "node-c"} {
-		saying.Go(func() {
-			for i := range 2000 {
-				first := uint16(1024 + 512*(i%8))
-				blocks := []kernel.Block{{Pod: netip.MustParseAddr("10.128.1.5"), EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 511}}}
-				if p.Apply(holders.Assigned{Node: node, Blocks: blocks, Revision: uint64(i + 1), Source: holders.Announcement}) || p.mayDiffer() {
-					changed.Send()
-				}
-				p.Stated()
-			}
-		})
+	say := func(i int, blocks ...kernel.Block) {
+		if p.Apply(holders.Assigned{Node: "node-b", Blocks: blocks, Revision: uint64(i + 1), Source: holders.Announcement}) {
+			changed.Send()
+		}
 	}
+	blockAt := func(first uint16) kernel.Block {
+		return kernel.Block{Pod: netip.MustParseAddr("10.128.1.5"), EgressIP: egressIP, Ports: kernel.Ports{First: first, Last: first + 511}}
+	}
+	saying.Go(func() {
+		for i := range 1000 {
+			say(i, blockAt(uint16(1024+512*(i%2))))
+		}
+		say(1000, blockAt(1024))
+	})
+	saying.Go(func() {
+		for i := range 1001 {
+			p.claimed(strconv.Itoa(i+1), fmt.Sprintf(`{"1024-1535": {"node": "node-%c"}}`, 'b'+byte(i%2)))
+			if p.mayDiffer() {
+				changed.Send()
+			}
+		}
+	})
 	saying.Wait()
 	cancel()
 	syncing.Wait()
@@ -786,8 +792,8 @@ func TestAllocator_AtOnce(t *testing.T) {
 		sync1()
 	default:
 	}
-	if now, _ := p.blocksNow(v1.IPv4Protocol, held); !slices.Equal(now.blocks, inKernel) {
-		t.Errorf("the kernel has %v, want %v", inKernel, now.blocks)
+	if want := []kernel.Block{blockAt(1024)}; !slices.Equal(inKernel, want) {
+		t.Errorf("the kernel has %v, want %v", inKernel, want)
 	}
 }
 

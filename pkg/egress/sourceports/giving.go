@@ -213,15 +213,12 @@ func (al *Allocator) reconcilePod(ctx context.Context, a attachments.Attachment)
 		return nil // for a moment, or because it ends: it keeps what it has
 	}
 	al.keeper.Change(a.ContainerID, sortedIPs(bindings, boundIP))
-	given, runs := al.keeper.Of(a.ContainerID)
-	if !runs {
-		return nil // it has ended since the list was made
-	}
+	given, _ := al.keeper.Of(a.ContainerID)
 	firsts, seconds := apart(a.Ports)
 	ports := portsFor(firsts, bindings, given, time.Now())
 	ports = append(ports, al.secondsFor(a, seconds, ports, bindings)...)
-	if slices.Equal(ports, a.Ports) {
-		return nil
+	if _, runs := al.keeper.Of(a.ContainerID); !runs || slices.Equal(ports, a.Ports) {
+		return nil // it may have ended since the list was made
 	}
 	al.record(ctx, a, a.Ports, ports)
 	for _, p := range a.Ports {

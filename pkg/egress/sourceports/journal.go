@@ -153,7 +153,7 @@ func (al *Allocator) record(ctx context.Context, a attachments.Attachment, befor
 	if al.recorder == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, recordPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience) // what is queued is written at the end of the process, too
 	defer cancel()
 	al.begin(ctx)
 	var errs []error

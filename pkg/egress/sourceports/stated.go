@@ -264,6 +264,24 @@ func (al *Allocator) AddPorts(family v1.IPFamily, egressIPs []netip.Addr, result
 		return
 	}
 	now, _ := al.blocksNow(family, result.Held)
+	al.add(now, egressIPs, result)
+}
+
+// NotePorts is AddPorts for a sync, which brings the answer into the kernel: it is noted. If something has changed meanwhile that makes it
+// another one, there is another sync.
+func (al *Allocator) NotePorts(family v1.IPFamily, egressIPs []netip.Addr, result *kernel.Steering) {
+	if al == nil {
+		return
+	}
+	now, clashes := al.blocksNow(family, result.Held)
+	al.add(now, egressIPs, result)
+	if changing := al.note(family, now, clashes); changing && al.isOver(family, now) {
+		al.config.Changed()
+	}
+}
+
+// add adds blocks, and the ports that pods without one share.
+func (al *Allocator) add(now *blocksOf, egressIPs []netip.Addr, result *kernel.Steering) {
 	result.Blocks = now.blocks
 	if al.config.BlockSize > 0 && len(egressIPs) > 0 || len(now.blocks) > 0 {
 		result.Shared = map[netip.Addr]kernel.Ports{}
@@ -275,17 +293,6 @@ func (al *Allocator) AddPorts(family v1.IPFamily, egressIPs []netip.Addr, result
 		for _, ip := range egressIPs {
 			result.Shared[ip] = portblocks.Shared
 		}
-	}
-}
-
-// NoteHeld notes what AddPorts answers when these egress IPs are here or may come here: a sync brings that into the kernel.
-func (al *Allocator) NoteHeld(family v1.IPFamily, held map[netip.Addr]bool) {
-	if al == nil {
-		return
-	}
-	now, clashes := al.blocksNow(family, held)
-	if changing := al.note(family, now, clashes); changing && al.isOver(family, now) {
-		al.config.Changed()
 	}
 }
 
@@ -301,7 +308,7 @@ func (al *Allocator) note(family v1.IPFamily, now *blocksOf, clashes []portblock
 	return now.generation != al.generation || now.heard != al.heard
 }
 
-// blocksNow returns the blocks of pods, which are those that NoteHeld noted last if nothing has changed: of this node's pods, and of others'
+// blocksNow returns the blocks of pods, which are those that NotePorts noted last if nothing has changed: of this node's pods, and of others'
 // of the egress IPs that are held.
 func (al *Allocator) blocksNow(family v1.IPFamily, held map[netip.Addr]bool) (*blocksOf, []portblocks.Clash) {
 	revision, mine := al.state.Revision(family), al.own()

@@ -37,8 +37,7 @@ func (s *Steerer) Sync(family v1.IPFamily) (result kernel.Steering, wake time.Ti
 	s.memberWake.Send() // time has passed
 	s.tell(said)
 	s.tellPorts(said)
-	s.config.Ports.NoteHeld(family, result.Held)
-	s.addPods(&result, family, m, here)
+	s.addPods(&result, family, m, here, s.config.Ports.NotePorts)
 	s.findSenders(result)
 	return result, wake
 }
@@ -73,7 +72,7 @@ func (s *Steerer) Steering(family v1.IPFamily) kernel.Steering {
 	m := s.lockAsked(family)
 	result, here := s.steeringAt(family, m)
 	s.mu.Unlock()
-	s.addPods(&result, family, m, here)
+	s.addPods(&result, family, m, here, s.config.Ports.AddPorts)
 	return result
 }
 
@@ -135,8 +134,8 @@ func (s *Steerer) steeringAt(family v1.IPFamily, m moment) (result kernel.Steeri
 
 // addPods adds to the ways of an IP family which source ports pods have, and, if other nodes may send packets here, on which nodes bound
 // pods run. The lock must not be held.
-func (s *Steerer) addPods(result *kernel.Steering, family v1.IPFamily, m moment, here bool) {
-	s.config.Ports.AddPorts(family, m.EgressIPs[family], result)
+func (s *Steerer) addPods(result *kernel.Steering, family v1.IPFamily, m moment, here bool, addPorts func(v1.IPFamily, []netip.Addr, *kernel.Steering)) {
+	addPorts(family, m.EgressIPs[family], result)
 	result.Roaming = s.state.Config.Scope == placement.Cluster
 	if here {
 		result.Homes = s.state.HomesAt(family, s.nodes(family, m), result.Self)
