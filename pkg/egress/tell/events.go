@@ -68,8 +68,8 @@ type EventRecorder struct {
 	// troubles are what is wrong with where the egress IPs of Services are, as of the list of this number.
 	troubles map[plan.Service][]Trouble
 	troubled uint64
-	// uids are those of the objects of Services that are refused something, or have troubles.
-	uids map[plan.Service]types.UID
+	// uids are those of the objects of Services that are refused something, or have troubles, former those of the objects before.
+	uids, former map[plan.Service]types.UID
 	// warnings are the Events that follow for each Service. Those about this node have no Service, and those that all nodes know
 	// about a Node are by [AboutNode].
 	warnings map[plan.Service][]Warning
@@ -160,7 +160,7 @@ func NewEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.
 		limit:    flowcontrol.NewTokenBucketRateLimiter(eventRate, eventBurst),
 		wake:     wake.New(),
 		refusals: map[plan.Service]map[v1.IPFamily]refused{},
-		warnings: map[plan.Service][]Warning{}, uids: map[plan.Service]types.UID{},
+		warnings: map[plan.Service][]Warning{}, uids: map[plan.Service]types.UID{}, former: map[plan.Service]types.UID{},
 	}
 }
 
@@ -211,13 +211,17 @@ func (r *EventRecorder) describe(refusals map[v1.IPFamily]map[plan.Service]clust
 
 // set says what these Services are refused now, by IP family.
 func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) {
-	described := r.describe(refusals)
+	r.take(r.describe(refusals))
+}
+
+// take takes what is to be told of Services. What was found out of an object that was made anew since is not told.
+func (r *EventRecorder) take(described map[v1.IPFamily]map[plan.Service]refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	changed := map[plan.Service]bool{}
 	for family, byService := range described {
 		for service, of := range byService {
-			if len(of.Refusals) == 0 && r.refusals[service] == nil && r.troubles[service] == nil {
+			if len(of.Refusals) == 0 && r.refusals[service] == nil && r.troubles[service] == nil || r.isFormer(service, of.uid) {
 				continue
 			}
 			if another := r.meet(service, of.uid); another || len(of.Refusals) > 0 || r.refusals[service] != nil {
@@ -336,21 +340,28 @@ func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
 // forgotten then, and told again if it holds. A Service that is gone has no UID.
 func (r *EventRecorder) meet(service plan.Service, uid types.UID) (another bool) {
 	before := r.uids[service]
-	if uid == "" {
+	if uid == "" || r.isFormer(service, uid) {
 		return false
 	}
 	if r.uids[service] = uid; before == "" || before == uid {
 		return false
 	}
+	r.former[service] = before
 	delete(r.refusals, service)
 	delete(r.troubles, service)
 	return true
 }
 
-// part forgets the UID of a Service of which nothing is told any more.
+// isFormer tells whether a UID was that of a Service before it was made anew: several find out at once what is to be told.
+func (r *EventRecorder) isFormer(service plan.Service, uid types.UID) bool {
+	return uid != "" && uid == r.former[service]
+}
+
+// part forgets the UIDs of a Service of which nothing is told any more.
 func (r *EventRecorder) part(service plan.Service) {
 	if r.refusals[service] == nil && r.troubles[service] == nil {
 		delete(r.uids, service)
+		delete(r.former, service)
 	}
 }
 

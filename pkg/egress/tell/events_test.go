@@ -191,6 +191,29 @@ func TestEventRecorder_AddressOfOtherPod(t *testing.T) {
 	expect("it lasts", settledWithin+time.Second, 1)
 }
 
+// TestEventRecorder_OlderDescription: what was found out of the object before, and is told after what is said of the one that there is now, drops
+// nothing of that.
+func TestEventRecorder_OlderDescription(t *testing.T) {
+	state := stateWith(1)
+	r := newTestRecorder("node-0", state)
+	web := plan.Service{Namespace: "ns", Name: "web"}
+	of := func(family v1.IPFamily, reason plan.Reason) map[v1.IPFamily]map[plan.Service]cluster.Refused {
+		return map[v1.IPFamily]map[plan.Service]cluster.Refused{family: {web: {Refusals: []plan.Refusal{refusal("web", reason, "")}}}}
+	}
+	r.set(of(v1.IPv4Protocol, plan.NotAllowed))
+	older := r.describe(of(v1.IPv4Protocol, plan.NotAllowed))
+	state.SetService(clustertest.NewService("web", func(svc *v1.Service) { svc.UID = "second" }))
+	r.set(of(v1.IPv6Protocol, plan.NodeAddress))
+	r.take(older)
+	if got := r.Standing(web); len(got) != 1 || got[0].Reason != plan.NodeAddress || got[0].About.UID != "second" {
+		t.Errorf("told are %+v, want what is said of the second object", got)
+	}
+	r.set(of(v1.IPv4Protocol, plan.NotAllowed))
+	if got := r.Standing(web); len(got) != 2 {
+		t.Errorf("told are %+v, want what is said by both families", got)
+	}
+}
+
 // TestEventRecorder_MadeAnew: Events are about the object that there is now: also if no more is refused, and whichever IP family comes first.
 func TestEventRecorder_MadeAnew(t *testing.T) {
 	state := stateWith(1)
