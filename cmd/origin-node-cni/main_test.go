@@ -165,8 +165,8 @@ func newRuntime(t *testing.T, cniVersion, options string) *runtime {
 
 func (r *runtime) socket() string { return filepath.Join(r.run, "cni.sock") }
 
-// answeredBy lets a node process answer until the test ends.
-func (r *runtime) answeredBy(n *node) {
+// answeredBy lets a node process answer until the test ends, or end is called.
+func (r *runtime) answeredBy(n *node) (end func()) {
 	r.Helper()
 	if os.Geteuid() != 0 {
 		r.Skip("only root may ask a node")
@@ -174,15 +174,16 @@ func (r *runtime) answeredBy(n *node) {
 	ctx, cancel := context.WithCancel(r.Context())
 	done := make(chan error, 1)
 	go func() { done <- cni.Serve(ctx, r.socket(), n, log.New(io.Discard, "", 0), func() {}) }()
-	r.Cleanup(func() {
+	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			r.Error(err)
 		}
 	})
+	r.Cleanup(end)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(r.socket()); err == nil {
-			return
+			return end
 		}
 		if time.Now().After(deadline) {
 			r.Fatal("no socket")
@@ -297,15 +298,15 @@ func TestCheck_NodeDoesNotConfirm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, n := newRuntime(t, "1.0.0", test.options), &node{}
-			r.answeredBy(n)
+			end := r.answeredBy(n)
 			if code := r.add(); code != 0 {
 				t.Fatalf("ADD: code %d", code)
 			}
 			if test.claims != nil {
 				r.must(attachments.WriteClaims(r.claims, test.claims))
 			}
-			if test.answer == nil { // the process has ended
-				r.must(os.Remove(r.socket()))
+			if test.answer == nil {
+				end()
 			}
 			n.mu.Lock()
 			if n.err = test.answer; test.anew != "" {

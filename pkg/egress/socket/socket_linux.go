@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // maxPath is the longest path of a socket, without the zero at its end (unix(7)).
@@ -23,6 +25,8 @@ const (
 	readTimeout = 5 * time.Second
 	// endTimeout is how long answers may go on after the server's end.
 	endTimeout = time.Second
+	// lookPeriod is how often it is seen whether the socket still has its name.
+	lookPeriod = 2 * time.Second
 )
 
 // Listener is a socket on which a node can be asked.
@@ -71,7 +75,7 @@ func (l *Listener) Close() error {
 }
 
 // Serve answers requests until ctx ends, and closes l then. on is l's Socket, or what takes connections from it. The requests' contexts end
-// with ctx; answers may go on for a moment.
+// with ctx; answers may go on for a moment. It is an error, after lookPeriod, if somebody deletes or replaces the socket.
 func (l *Listener) Serve(ctx context.Context, on net.Listener, handler http.Handler, errorLog *log.Logger) error {
 	server := &http.Server{
 		Handler:           handler,
@@ -83,14 +87,32 @@ func (l *Listener) Serve(ctx context.Context, on net.Listener, handler http.Hand
 	}
 	server.SetKeepAlivesEnabled(false)
 	ended := context.AfterFunc(ctx, func() { _ = l.Close() })
+	looking, stop := context.WithCancel(ctx)
+	lost := make(chan error, 1)
+	go func() { lost <- l.awaitLoss(looking) }()
 	err := server.Serve(on)
+	stop()
 	if ended() { // not by ctx
+		if loss := <-lost; loss != nil {
+			err = loss
+		}
 		return errors.Join(fmt.Errorf("serving on %s: %w", l.path, err), l.Close(), server.Close())
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	if server.Shutdown(last) != nil {
 		_ = server.Close()
+	}
+	return nil
+}
+
+// awaitLoss ends listening when the socket has lost its name, so that nobody can ask any more, and returns that as an error; nil when ctx ends.
+func (l *Listener) awaitLoss(ctx context.Context) error {
+	for wake.Sleep(ctx.Done(), lookPeriod) {
+		info, err := os.Lstat(l.path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, l.own) {
+			return errors.Join(errors.New("other software has deleted or replaced the socket"), l.Socket.Close())
+		}
 	}
 	return nil
 }
