@@ -9,17 +9,15 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/socket"
 )
 
 // Client asks the node that listens on a socket. An error that is no [*Failure] means that no node answered; it is
-// [ErrHangs] if one took the request.
+// [ErrHangs] if time ended the request.
 type Client struct {
 	path string
 	http http.Client
@@ -29,7 +27,7 @@ type Client struct {
 // time that there is.
 const answerTime = 500 * time.Millisecond
 
-// ErrHangs means that the node took a request and did not answer in time.
+// ErrHangs means that the node did not answer in time.
 var ErrHangs = errors.New("the node process hangs: it did not answer in time")
 
 // NewClient returns a Client for the socket at path. It does not connect.
@@ -109,11 +107,9 @@ func (c *Client) ask(ctx context.Context, method, path string, document, target 
 	if err != nil {
 		return err
 	}
-	var sent atomic.Bool
-	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent.Store(true) }}
-	response, err := c.http.Do(request.WithContext(httptrace.WithClientTrace(ctx, trace)))
+	response, err := c.http.Do(request)
 	switch {
-	case err != nil && sent.Load() && ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrHangs, err)
 	case err != nil:
 		return err
