@@ -58,7 +58,7 @@ func (f *family) guardSources(ctx context.Context, ports *portguard.Guard, chang
 	if ports.Checks() {
 		f.unguarded = append(f.unguarded, change.Removed...)
 	}
-	ports.Bind(ctx, kernel.Family(f.name), change.Added, change.Networks.ClusterCIDRs)
+	ports.Bind(ctx, kernel.Family(f.name), change.Added, change.Steering.Claimed, change.Networks.ClusterCIDRs)
 }
 
 // unguardSources has the sources of bindings not checked any more that have gone from the kernel.

@@ -55,10 +55,11 @@ func (g *Guard) Look(ctx context.Context) {
 	}
 }
 
-// Bind returns when the sources of added bindings are checked, or when that has failed. Pods are the networks of pods.
-func (g *Guard) Bind(ctx context.Context, family kernel.Family, added []kernel.Binding, pods []netip.Prefix) {
+// Bind returns when the sources of added bindings are checked, or when that has failed: no pod sends from another one's address, nor from one of
+// the claimed egress IPs. Pods are the networks of pods.
+func (g *Guard) Bind(ctx context.Context, family kernel.Family, added []kernel.Binding, claimed []netip.Addr, pods []netip.Prefix) {
 	if g.keeper != nil {
-		g.keeper.Bind(ctx, family, added, pods)
+		g.keeper.Bind(ctx, family, added, claimed, pods)
 	}
 }
 

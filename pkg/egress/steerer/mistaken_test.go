@@ -23,7 +23,7 @@ func alike(t *testing.T, as netip.Addr) netip.Addr {
 	for range 5 { // by Newton
 		inverse *= 2 - prime*inverse
 	}
-	at := steering.HardwareAddr(as)
+	at := steering.HardwareAddrOf(as)
 	want := binary.BigEndian.Uint32(at[2:])
 	found := netip.MustParseAddr("2001:db8:bad::").As16()
 	forward := func(h uint32, bytes []byte) uint32 {

@@ -105,10 +105,10 @@ func (s *Steerer) mistaken(judged *cluster.JudgedNodes) map[netip.Addr]holders.R
 		return s.mistakes
 	}
 	self := judged.Primary[s.state.Config.NodeName]
-	first := map[kernel.HardwareAddr]netip.Addr{steering.HardwareAddr(self): self}
+	first := map[kernel.HardwareAddr]netip.Addr{steering.HardwareAddrOf(self): self}
 	s.mistakenOf, s.mistakes = judged, map[netip.Addr]holders.Reason{self: "its Node reports the address of this node"}
 	for _, ip := range judged.ByAge {
-		at := steering.HardwareAddr(ip)
+		at := steering.HardwareAddrOf(ip)
 		if other, taken := first[at]; taken && other != ip {
 			s.mistakes[ip] = holders.Reason(fmt.Sprintf("its address %s has the same hardware address in the tunnel as %s, which an older node has: give it another one", ip, other))
 			continue

@@ -88,7 +88,10 @@ func (c *counter) reset() {
 // addTracked is add, and also tells which flows have one of the shared ports.
 func (c *counter) addTracked(t *tracked) (uses *count) {
 	uses = c.add(t.Flow)
-	if shared, is := c.shared[t.Wears]; uses != nil && is && shared.Contains(t.replying.destination.Port()) {
+	if uses == nil {
+		return nil
+	}
+	if shared, is := c.shared[t.Wears]; is && shared.Contains(t.replying.destination.Port()) {
 		uses.toShared.note(destination{t.Protocol, t.Destination})
 	}
 	return uses

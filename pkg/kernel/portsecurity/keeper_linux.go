@@ -84,6 +84,8 @@ type Keeper struct {
 	pods map[kernel.Family][]netip.Prefix
 	// bindings counts those of each pod.
 	bindings map[netip.Addr]int
+	// claimed are the egress IPs that no pod may send from.
+	claimed map[kernel.Family][]netip.Addr
 	// adopted are the addresses that an earlier process had bound, as long as nothing is known of the bindings of their family.
 	adopted map[kernel.Family][]netip.Addr
 	// written: there is a table.
@@ -102,7 +104,7 @@ type Keeper struct {
 func NewKeeper(config Config) *Keeper {
 	return &Keeper{
 		config: config, work: make(chan func()), looks: wake.New(), subscribe: changes.Subscribe, interfaces: Interfaces,
-		pods: map[kernel.Family][]netip.Prefix{}, bindings: map[netip.Addr]int{}, adopted: map[kernel.Family][]netip.Addr{},
+		pods: map[kernel.Family][]netip.Prefix{}, bindings: map[netip.Addr]int{}, claimed: map[kernel.Family][]netip.Addr{}, adopted: map[kernel.Family][]netip.Addr{},
 	}
 }
 
@@ -127,10 +129,10 @@ func (k *Keeper) Look(ctx context.Context) {
 	}
 }
 
-// Bind returns when the addresses of added bindings of a family are guarded, or when that failed, which Status tells. pods are the
-// cluster CIDRs of the family.
-func (k *Keeper) Bind(ctx context.Context, family kernel.Family, added []kernel.Binding, pods []netip.Prefix) {
-	k.do(ctx, func() { k.bind(ctx, family, added, pods) })
+// Bind returns when the addresses of added bindings of a family are guarded, or when that failed, which Status tells. claimed are all egress
+// IPs of the family, which are guarded as well where pods are bound; pods are its cluster CIDRs.
+func (k *Keeper) Bind(ctx context.Context, family kernel.Family, added []kernel.Binding, claimed []netip.Addr, pods []netip.Prefix) {
+	k.do(ctx, func() { k.bind(ctx, family, added, claimed, pods) })
 }
 
 // Unbind takes back what Bind has done for bindings.
@@ -288,12 +290,13 @@ func (k *Keeper) follows(ctx context.Context, repair bool) {
 func leadsAway(link netlink.Link) bool { return link == nil || isPeered(link) || isTap(link) }
 
 // bind is Bind, for the goroutine of Run.
-func (k *Keeper) bind(ctx context.Context, family kernel.Family, added []kernel.Binding, pods []netip.Prefix) {
+func (k *Keeper) bind(ctx context.Context, family kernel.Family, added []kernel.Binding, claimed []netip.Addr, pods []netip.Prefix) {
 	looked := k.looked && slices.Equal(k.pods[family], pods)
-	if looked && len(added)+len(k.adopted[family]) == 0 {
+	if looked && len(added)+len(k.adopted[family]) == 0 && slices.Equal(k.claimed[family], claimed) {
 		return // as in most syncs; a write that failed is tried again anyway
 	}
-	k.pods[family] = pods
+	k.pods[family], k.claimed[family] = pods, claimed
+	k.writer.Claim(family, claimed)
 	if !looked {
 		k.look(ctx)
 	}

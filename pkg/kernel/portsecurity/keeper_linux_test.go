@@ -67,7 +67,7 @@ func (n *keptNode) bindVictim(changed bool) {
 		if changed {
 			added = []kernel.Binding{{Pod: address, Protocol: kernel.All, EgressIP: address}}
 		}
-		n.Keeper.Bind(n.Context(), family, added, []netip.Prefix{map[kernel.Family]netip.Prefix{kernel.IPv4: lab.ClusterV4, kernel.IPv6: lab.ClusterV6}[family]})
+		n.Keeper.Bind(n.Context(), family, added, nil, []netip.Prefix{map[kernel.Family]netip.Prefix{kernel.IPv4: lab.ClusterV4, kernel.IPv6: lab.ClusterV6}[family]})
 	}
 }
 
@@ -152,7 +152,7 @@ func TestKeeper_PodsElsewhere(t *testing.T) {
 	n.bindVictim(true)
 	before := n.looks.Load()
 	bind := func(pod netip.Addr) {
-		n.Keeper.Bind(t.Context(), kernel.IPv4, []kernel.Binding{{Pod: pod, Protocol: kernel.All, EgressIP: pod}}, []netip.Prefix{lab.ClusterV4})
+		n.Keeper.Bind(t.Context(), kernel.IPv4, []kernel.Binding{{Pod: pod, Protocol: kernel.All, EgressIP: pod}}, nil, []netip.Prefix{lab.ClusterV4})
 	}
 	if bind(n.away); n.looks.Load() != before {
 		t.Error("the interfaces were looked at for a pod of another node")
@@ -249,7 +249,7 @@ func TestKeeper_NamesBoundPodsBehindNoKnownInterface(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			n := newKeptNode(t)
 			n.bindVictim(true)
-			n.Keeper.Bind(t.Context(), kernel.IPv4, []kernel.Binding{{Pod: n.other.V4, Protocol: kernel.All, EgressIP: n.other.V4}}, []netip.Prefix{lab.ClusterV4})
+			n.Keeper.Bind(t.Context(), kernel.IPv4, []kernel.Binding{{Pod: n.other.V4, Protocol: kernel.All, EgressIP: n.other.V4}}, nil, []netip.Prefix{lab.ClusterV4})
 			if got := n.Keeper.Unplaced(t.Context()); len(got) > 0 {
 				t.Fatalf("of pods behind veths it is not known where they are: %v", got)
 			}
@@ -298,7 +298,7 @@ func TestKeeper_GuardsUntilTheLastBinding(t *testing.T) {
 	of := func(p kernel.Protocol) []kernel.Binding {
 		return []kernel.Binding{{Pod: n.victim.V4, Protocol: p, EgressIP: n.victim.V4}}
 	}
-	n.Keeper.Bind(t.Context(), kernel.IPv4, append(of(kernel.TCP), of(kernel.UDP)...), []netip.Prefix{lab.ClusterV4})
+	n.Keeper.Bind(t.Context(), kernel.IPv4, append(of(kernel.TCP), of(kernel.UDP)...), nil, []netip.Prefix{lab.ClusterV4})
 	if n.leaves(n.other, n.victim.V4) {
 		t.Fatal("another pod leaves with the address of a pod with two bindings")
 	}
@@ -309,6 +309,30 @@ func TestKeeper_GuardsUntilTheLastBinding(t *testing.T) {
 	n.Keeper.Unbind(t.Context(), of(kernel.UDP))
 	if !n.leaves(n.other, n.victim.V4) {
 		t.Error("the address of a pod without bindings is guarded")
+	}
+	n.expectFault("")
+}
+
+// TestKeeper_NoPodIsAnEgressIP: where pods are bound, no pod sends from an egress IP, bound or not, also when a process begins that knows of
+// none yet; and any may when no Service claims the address any more.
+func TestKeeper_NoPodIsAnEgressIP(t *testing.T) {
+	n := newKeptNode(t)
+	n.bindVictim(true)
+	egressIPs := map[kernel.Family]netip.Addr{kernel.IPv4: netip.MustParseAddr("203.0.113.10"), kernel.IPv6: netip.MustParseAddr("2001:db8:113::10")}
+	pods := map[kernel.Family][]netip.Prefix{kernel.IPv4: {lab.ClusterV4}, kernel.IPv6: {lab.ClusterV6}}
+	for _, claimed := range []bool{true, false} {
+		for family, ip := range egressIPs {
+			var list []netip.Addr
+			if claimed {
+				list = append(list, ip)
+			}
+			n.Keeper.Bind(t.Context(), family, nil, list, pods[family])
+			for what, from := range map[string]*lab.Host{"the bound pod": n.victim, "another pod": n.other} {
+				if n.leaves(from, ip) == claimed {
+					t.Errorf("%s from %s leaves: %t, and the address is claimed: %t", what, ip, !claimed, claimed)
+				}
+			}
+		}
 	}
 	n.expectFault("")
 }

@@ -19,11 +19,13 @@ type Writer struct {
 	edit  nft.Edit
 	owned map[netip.Addr]bool
 	bound map[netip.Addr]bool
+	// claimed are egress IPs, which are no pod's.
+	claimed map[kernel.Family]map[netip.Addr]bool
 }
 
 // NewWriter returns a Writer for the network namespace of the process.
 func NewWriter() *Writer {
-	w := &Writer{table: nft.NewWriter(spec()), bound: map[netip.Addr]bool{}, owned: map[netip.Addr]bool{}}
+	w := &Writer{table: nft.NewWriter(spec()), bound: map[netip.Addr]bool{}, owned: map[netip.Addr]bool{}, claimed: map[kernel.Family]map[netip.Addr]bool{}}
 	w.state.Sets = nft.Content{}
 	for _, set := range spec().Sets {
 		w.state.Sets[set.Name] = nft.Elements{}
@@ -68,25 +70,39 @@ func (w *Writer) SetInterfaces(interfaces []Interface, grants Grants) {
 // Bind says that a pod with an address is bound, Unbind that none is. Write writes it.
 func (w *Writer) Bind(address netip.Addr) {
 	w.bound[address] = true
-	w.edit.Set(families[kernel.FamilyOf(address)].bound, nft.Key{Pod: address}, netip.Addr{})
 	w.place(address)
 }
 
 // Unbind is the opposite of Bind.
 func (w *Writer) Unbind(address netip.Addr) {
 	delete(w.bound, address)
-	w.edit.Remove(families[kernel.FamilyOf(address)].bound, nft.Key{Pod: address})
 	w.place(address)
 }
 
-// place says of an address whether it is a bound pod's and behind an interface that is known.
-func (w *Writer) place(address netip.Addr) {
-	placed, key := families[kernel.FamilyOf(address)].placed, nft.Key{Pod: address}
-	if w.bound[address] && w.owned[address] {
-		w.edit.Set(placed, key, netip.Addr{})
-	} else {
-		w.edit.Remove(placed, key)
+// Claim says which egress IPs of a family Services claim: no pod may send from one. Write writes it.
+func (w *Writer) Claim(family kernel.Family, claimed []netip.Addr) {
+	before := w.claimed[family]
+	w.claimed[family] = kernel.SetOf(claimed)
+	for address := range before {
+		w.place(address)
 	}
+	for _, address := range claimed {
+		w.place(address)
+	}
+}
+
+// place says of an address whether it is a bound pod's, and behind an interface that is known, or no pod's.
+func (w *Writer) place(address netip.Addr) {
+	family, key := kernel.FamilyOf(address), nft.Key{Pod: address}
+	put := func(set string, is bool) {
+		if is || w.claimed[family][address] {
+			w.edit.Set(set, key, netip.Addr{})
+		} else {
+			w.edit.Remove(set, key)
+		}
+	}
+	put(families[family].bound, w.bound[address])
+	put(families[family].placed, w.bound[address] && w.owned[address])
 }
 
 // Unplaced returns the addresses of bound pods that are behind no interface that is known, sorted. Among them are those on

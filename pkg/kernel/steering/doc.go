@@ -36,7 +36,7 @@
 //	    set homed      { type ipv4_addr; }                                  pod whose node is known
 //	    set away       { type ipv4_addr; }                                  of these, those of other nodes, unless pods roam
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
-//	    set egress-ips { type ipv4_addr; }                                  all egress IPs
+//	    set egress-ips { type ipv4_addr; }                                  those of bindings
 //	    set claimed    { type ipv4_addr; }                                  those that Services claim, on any node
 //	    set held       { type ipv4_addr; }                                  those that this node holds
 //	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
@@ -122,10 +122,10 @@
 //	    }
 //	    chain begins {
 //	        ct state new ip saddr . meta l4proto @bound                     jump astray, where no way leads away
-//	        ip saddr @claimed fib saddr . iif oif missing
-//	            ip daddr != @exclusions fib daddr type != local             counter forged drop
 //	        tcp flags syn / syn,rst,ack                                     return
 //	        meta l4proto ah ip6 saddr . ct protocol @bound
+//	            ip6 daddr != @exclusions                                    counter unsnatted drop, in IPv6 alone
+//	        meta l4proto ah ct state invalid ip6 saddr @cluster
 //	            ip6 daddr != @exclusions                                    counter unsnatted drop, in IPv6 alone
 //	        ct state new ct status ! dnat tcp flags != syn / syn,rst,ack
 //	            ip daddr . meta l4proto @bound ip saddr != @exclusions      counter flipped drop
@@ -198,7 +198,8 @@
 //	        ip saddr . meta l4proto @bound
 //	            ip saddr . meta l4proto . ip daddr != @own ip daddr != @exclusions   counter unsnatted drop
 //	        ip saddr @bound-pods ip saddr . ip daddr != @own-pods ip daddr != @exclusions   jump unsnatted
-//	        meta l4proto ah, the same with ct protocol                      counter unsnatted drop, in IPv6 alone
+//	        meta l4proto ah ip6 saddr . ct protocol @bound
+//	            ip6 daddr != @exclusions                                    counter unsnatted drop, in IPv6 alone
 //	        meta l4proto icmp ct state related, the same with ct protocol   counter unsnatted drop
 //	    }
 //	    chain unsnatted {                                                   of pods that are bound for all protocols

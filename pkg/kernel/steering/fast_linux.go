@@ -102,7 +102,7 @@ func (c *content) surroundings(config Config, assigned numbers, uplink fastpath.
 		Uplink: uplink, Holders: map[int]fastpath.Holder{}, Exclusions: map[netip.Prefix]bool{}, EgressIPs: map[netip.Addr]bool{}, Elsewhere: map[netip.Addr]bool{}, Senders: c.senders,
 	}
 	for node, number := range assigned {
-		s.Holders[number] = fastpath.Holder{Node: node, Hardware: HardwareAddr(node), Own: HardwareAddr(config.NodeIP)}
+		s.Holders[number] = fastpath.Holder{Node: node, Hardware: HardwareAddrOf(node), Own: HardwareAddrOf(config.NodeIP)}
 	}
 	for _, prefix := range nft.Prefixes(c.sets[exclusionsSet]) {
 		s.Exclusions[prefix] = true
@@ -117,7 +117,7 @@ func (c *content) surroundings(config Config, assigned numbers, uplink fastpath.
 	if config.Transport == VXLAN {
 		s.Senders = map[netip.Addr]kernel.HardwareAddr{}
 		for _, node := range c.nodes {
-			s.Senders[node] = HardwareAddr(node)
+			s.Senders[node] = HardwareAddrOf(node)
 		}
 	}
 	return s

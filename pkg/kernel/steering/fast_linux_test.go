@@ -270,7 +270,7 @@ func TestFast_ForgedWrapping(t *testing.T) {
 		if over == kernel.IPv6 {
 			stranger = c.lab.Outside().V6
 		}
-		receiver, sender := hardwareAddrOf(holder.ip), hardwareAddrOf(home.ip)
+		receiver, sender := HardwareAddrOf(holder.ip), HardwareAddrOf(home.ip)
 		for _, forged := range []struct {
 			what    string
 			from    netip.Addr

@@ -143,7 +143,7 @@ func TestCompare_SaysWhatDiffers(t *testing.T) {
 			t.Fatalf("differences from what was written: %q", lines)
 		}
 		family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip -6"}[c.family]
-		hop, mac := innerAddr(c.family, 1), hardwareAddrOf(c.nodes[1].ip)
+		hop, mac := innerAddr(c.family, 1), HardwareAddrOf(c.nodes[1].ip)
 		for _, damage := range []struct {
 			does string
 			want []string

@@ -350,7 +350,7 @@ type handMade struct {
 
 // mac is that of the tunnel's device of a node with this address.
 func mac(node netip.Addr) string {
-	return hardwareAddrOf(node).String()
+	return HardwareAddrOf(node).String()
 }
 
 func (h *handMade) ip(lines ...string) error {

@@ -74,15 +74,12 @@ type uplink struct {
 	mtu   int
 }
 
-type hardwareAddr [6]byte
-
-func (a hardwareAddr) String() string { return net.HardwareAddr(a[:]).String() }
-
 // hardwareAddrPrefix is that of all nodes; the first byte says that it is locally administered.
 var hardwareAddrPrefix = [2]byte{0x02, 0x57}
 
-// hardwareAddrOf returns the hardware address of a node's steer0, so that nobody has to announce it.
-func hardwareAddrOf(node netip.Addr) (a hardwareAddr) {
+// HardwareAddrOf returns the hardware address of a node's steer0, so that nobody has to announce it. In IPv6 addresses have more bits, so two
+// nodes may have the same one.
+func HardwareAddrOf(node netip.Addr) (a kernel.HardwareAddr) {
 	copy(a[:], hardwareAddrPrefix[:])
 	if node.Is4() {
 		copy(a[2:], node.AsSlice())
@@ -96,7 +93,7 @@ func hardwareAddrOf(node netip.Addr) (a hardwareAddr) {
 
 // HardwareAddr returns by what the other nodes know a node in the tunnel. In IPv6 an address has more bits, so two nodes may have the same.
 func HardwareAddr(node netip.Addr) kernel.HardwareAddr {
-	return kernel.HardwareAddr(hardwareAddrOf(node))
+	return kernel.HardwareAddr(HardwareAddrOf(node))
 }
 
 // innerAddr returns the next hop of a number, an address on steer0. That of number 0 is this node's.
@@ -126,7 +123,7 @@ func markFor(mask uint32, number int) uint32 {
 }
 
 type device struct {
-	hardwareAddr hardwareAddr
+	hardwareAddr kernel.HardwareAddr
 	mtu          int
 	up           bool
 	vxlan        tunnel
@@ -169,7 +166,7 @@ func (s sysctl) String() string { return fmt.Sprintf("sysctl %s=%s", s.path, s.v
 // neighbour is who has a next hop on steer0.
 type neighbour struct {
 	addr         netip.Addr
-	hardwareAddr hardwareAddr
+	hardwareAddr kernel.HardwareAddr
 }
 
 func (n neighbour) slot() any { return n.addr }
@@ -179,7 +176,7 @@ func (n neighbour) String() string {
 
 // remote is where steer0 sends what is for a hardware address.
 type remote struct {
-	hardwareAddr hardwareAddr
+	hardwareAddr kernel.HardwareAddr
 	node         netip.Addr
 }
 
@@ -258,7 +255,7 @@ func (c Config) parts(up uplink, holders map[int]netip.Addr) []part {
 // deviceParts are steer0, ready to receive.
 func (c Config) deviceParts(up uplink) []part {
 	parts := []part{device{
-		hardwareAddr: hardwareAddrOf(c.NodeIP), mtu: up.mtu - overhead(c.NodeIP), up: true,
+		hardwareAddr: HardwareAddrOf(c.NodeIP), mtu: up.mtu - overhead(c.NodeIP), up: true,
 		vxlan: tunnel{local: c.NodeIP, port: c.Port},
 	}}
 	if c.Family == kernel.IPv6 {
@@ -286,7 +283,7 @@ func (c Config) holderParts(up uplink, number int, node netip.Addr) []part {
 	}
 	way.via, way.device = innerAddr(c.Family, number), Device
 	return []part{
-		neighbour{way.via, hardwareAddrOf(node)}, remote{hardwareAddrOf(node), node},
+		neighbour{way.via, HardwareAddrOf(node)}, remote{HardwareAddrOf(node), node},
 		blackhole, way, c.rule(number),
 	}
 }
@@ -313,10 +310,10 @@ func numberOf(p part) int {
 // checkHolders returns why holders cannot be reached with this configuration.
 func (c Config) checkHolders(holders map[int]netip.Addr) error {
 	var errs []error
-	macs := map[hardwareAddr]netip.Addr{hardwareAddrOf(c.NodeIP): c.NodeIP}
+	macs := map[kernel.HardwareAddr]netip.Addr{HardwareAddrOf(c.NodeIP): c.NodeIP}
 	for _, number := range slices.Sorted(maps.Keys(holders)) {
 		node := holders[number]
-		other, taken := macs[hardwareAddrOf(node)]
+		other, taken := macs[HardwareAddrOf(node)]
 		switch {
 		case number < 1 || number > maxNumber || !node.IsValid():
 			errs = append(errs, fmt.Errorf("number %d of node %s: numbers are from 1 to %d, and each is of a node", number, node, maxNumber))
@@ -326,9 +323,9 @@ func (c Config) checkHolders(holders map[int]netip.Addr) error {
 			errs = append(errs, fmt.Errorf("node %s cannot be the next hop of %s", node, c.Family))
 		case taken:
 			errs = append(errs, fmt.Errorf("nodes %s and %s cannot be told apart on %s: their hardware addresses are both %s",
-				other, node, Device, hardwareAddrOf(node)))
+				other, node, Device, HardwareAddrOf(node)))
 		}
-		macs[hardwareAddrOf(node)] = node
+		macs[HardwareAddrOf(node)] = node
 	}
 	return errors.Join(errs...)
 }

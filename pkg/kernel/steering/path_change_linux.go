@@ -312,7 +312,7 @@ func probeDevice() error {
 		return err
 	}
 	const unusedPort = 1 // it is opened only by a device that is up
-	mac := hardwareAddrOf(netip.IPv4Unspecified())
+	mac := HardwareAddrOf(netip.IPv4Unspecified())
 	probe := &netlink.Vxlan{LinkAttrs: netlink.NewLinkAttrs(), VxlanId: vni, Port: unusedPort}
 	probe.Name, probe.HardwareAddr = probeName, mac[:]
 	if err := netlink.LinkAdd(probe); err != nil && !errors.Is(err, unix.EEXIST) {

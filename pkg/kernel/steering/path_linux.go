@@ -135,7 +135,7 @@ func (p *path) known(ctx context.Context, nodes []netip.Addr) (map[int]netip.Add
 func leadsTo(p part, node netip.Addr) bool {
 	switch p := p.(type) {
 	case neighbour:
-		return p.hardwareAddr == hardwareAddrOf(node)
+		return p.hardwareAddr == HardwareAddrOf(node)
 	case route:
 		return p.via == node // with the transport Direct
 	}

@@ -191,7 +191,7 @@ func (n *pathNode) fill(text string) string {
 	length := map[kernel.Family]string{kernel.IPv4: "24", kernel.IPv6: "64"}[n.setup.outer]
 	return strings.NewReplacer(
 		"IP ", map[kernel.Family]string{kernel.IPv4: "ip -4 ", kernel.IPv6: "ip -6 "}[n.setup.inner],
-		"HOP1", innerAddr(n.setup.inner, 1).String(), "MAC1", hardwareAddrOf(n.holders(1)[1]).String(),
+		"HOP1", innerAddr(n.setup.inner, 1).String(), "MAC1", HardwareAddrOf(n.holders(1)[1]).String(),
 		"OTHER", n.of("192.0.2.77", "2001:db8:0:2::77").String(), "NODE", n.config.NodeIP.String(), "LENGTH", length,
 	).Replace(text)
 }

@@ -182,7 +182,7 @@ func (s *pathState) readEntries() error {
 	if s.steer0 == nil {
 		return nil
 	}
-	users := map[kernel.Family]map[hardwareAddr]bool{kernel.IPv4: {}, kernel.IPv6: {}}
+	users := map[kernel.Family]map[kernel.HardwareAddr]bool{kernel.IPv4: {}, kernel.IPv6: {}}
 	for family, macs := range users {
 		neighbours, err := netlink.NeighList(s.steer0.Index, netlinkFamilies[family])
 		if err != nil {
@@ -397,7 +397,7 @@ func otherFamily(family kernel.Family) kernel.Family {
 	return kernel.IPv4
 }
 
-func hardwareAddrFrom(a net.HardwareAddr) (mac hardwareAddr) {
+func hardwareAddrFrom(a net.HardwareAddr) (mac kernel.HardwareAddr) {
 	copy(mac[:], a)
 	return mac
 }

@@ -105,7 +105,7 @@ func (p nodesPort) unjudged() string {
 func (l layout) speaker(node netip.Addr) []nft.Rule {
 	const innerSource = (8 + 8 + 6) * 8 // behind the headers of UDP and VXLAN (RFC 7348), and the inner destination
 	if l.speakers[node] == nil {
-		addr := hardwareAddrOf(node)
+		addr := HardwareAddrOf(node)
 		l.speakers[node] = []nft.Rule{
 			l.rule("as itself", fmt.Sprintf("@th,%d,48 %#x notrack accept", innerSource, addr[:])),
 			l.rule("as another node", drop(forgedCounter)),

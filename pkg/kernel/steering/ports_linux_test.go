@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +14,7 @@ import (
 
 // forgery is what a packet of the tunnel has inside, in the name of a node: a packet of a pod that runs there, to the outside.
 func (c *cluster) forgery(to, as *node, pod netip.Addr) []byte {
-	receiver, sender := hardwareAddrOf(to.ip), hardwareAddrOf(as.ip)
+	receiver, sender := HardwareAddrOf(to.ip), HardwareAddrOf(as.ip)
 	return lab.Wrapped(vni, receiver[:], sender[:], netip.AddrPortFrom(pod, 9000), netip.AddrPortFrom(c.outside(), port), "who?")
 }
 
@@ -361,33 +360,4 @@ func (a *attacked) sendBySteer0(number int) (err error) {
 		return unix.Sendto(fd, []byte("who?"), 0, &unix.SockaddrInet4{Port: port, Addr: next.As4()})
 	}
 	return unix.Sendto(fd, []byte("who?"), 0, &unix.SockaddrInet6{Port: port, Addr: next.As16()})
-}
-
-// TestPackets_PodAsAnEgressIP: a pod that sends from an egress IP itself, bound to it or not, on the node that has it or on another, begins
-// nothing outside.
-func TestPackets_PodAsAnEgressIP(t *testing.T) {
-	for _, family := range families {
-		t.Run(string(family), func(t *testing.T) {
-			c := newCluster(t, family, lab.Config{Nodes: 2, Pods: 4, IPv6: true, Masquerade: true})
-			c.holdsOn(0, c.egressIP)
-			c.steer([]kernel.Binding{c.bind(1, kernel.UDP, c.egressIP), c.bind(2, kernel.UDP, c.egressIP)}, map[netip.Addr]kernel.Way{c.egressIP: c.toNode(0)})
-			left := c.count(c.lab.Outside(), "prerouting", -400, "meta l4proto {tcp, udp} th dport 8079")
-			for pod := 1; pod <= 4; pod++ {
-				from := c.lab.Pod(pod)
-				n := c.nodes[slices.IndexFunc(c.nodes, func(n *node) bool { return n.host == from.Node })]
-				before := n.drops()
-				if err := from.Do(func() error {
-					return from.SendUDPFrom(netip.AddrPortFrom(c.egressIP, 9000), netip.AddrPortFrom(c.outside(), 8079), []byte("who?"))
-				}); err != nil {
-					t.Fatal(err)
-				}
-				if family == kernel.IPv6 || n != c.nodes[0] { // the kernel drops its own IPv4 addresses as martians
-					n.dropped(before, forgedCounter)
-				}
-			}
-			if packets := left.packets(); packets > 0 {
-				t.Errorf("%d packets have left", packets)
-			}
-		})
-	}
 }

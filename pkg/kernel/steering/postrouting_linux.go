@@ -78,7 +78,7 @@ func (l layout) guard(pods bool) []nft.Rule {
 		rules = append(rules, l.rule("a bound pod's packet that was not SNATed", k.fromBound()+" "+k.own+" != "+k.ownSet+" "+toOutside+" jump "+unsnattedChain))
 	}
 	if l.config.Family == kernel.IPv6 {
-		rules = append(rules, l.rule("a bound pod's packet behind a header that hides the protocol", hidden+" "+ofOneProtocol.notToOwn()+outside))
+		rules = append(rules, l.rule("a bound pod's packet behind a header that hides the protocol", hidden+outside))
 	}
 	about := strings.NewReplacer("meta l4proto", "ct protocol").Replace(ofOneProtocol.leaving())
 	return append(rules, l.rule("a bound pod's ICMP error that was not SNATed", "meta l4proto ICMP ct state related "+about+outside))

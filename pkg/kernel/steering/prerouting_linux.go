@@ -53,15 +53,13 @@ func (l layout) answers(pods bool, mss uint16) (rules []nft.Rule) {
 	return rules
 }
 
-// begins drops what may not begin a flow. A pod may send from an egress IP itself, which no binding is about: the way back leads elsewhere.
-// What comes late for a forgotten flow would make one in the other direction, whose answers nobody steers.
+// begins drops what may not begin a flow. What comes late for a forgotten flow would make one in the other direction, whose
+// answers nobody steers.
 func (l layout) begins(pods, steers bool) []nft.Rule {
-	rules := []nft.Rule{
-		l.rule("from an egress IP, and from where that is not", "IP saddr @"+claimedSet+" fib saddr . iif oif missing "+toOutside+" "+notToHere+drop(forgedCounter)),
-		l.rule("begins a connection", isSYN+" return"),
-	}
+	rules := []nft.Rule{l.rule("begins a connection", isSYN+" return")}
 	if l.config.Family == kernel.IPv6 {
-		rules = append(rules, l.rule("behind a header that hides the protocol", hidden+" "+toOutside+drop(unsnattedCounter)))
+		rules = append(rules, l.rule("behind a header that hides the protocol", hidden+" "+toOutside+drop(unsnattedCounter)),
+			l.rule("of no flow, behind a header that hides the protocol", "meta l4proto ah ct state invalid IP saddr @"+clusterSet+" "+toOutside+drop(unsnattedCounter)))
 	}
 	for _, k := range selectors(pods) {
 		rules = append(rules,

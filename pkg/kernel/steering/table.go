@@ -276,7 +276,7 @@ func (c *content) place(h homes, pod, node netip.Addr, tell func(set string, key
 	}
 	at, known := h.senders[node]
 	if c.transport == VXLAN {
-		at, known = HardwareAddr(node), true
+		at, known = HardwareAddrOf(node), true
 	}
 	if known || node == h.self {
 		tell(homesSet, nft.Key{Pod: pod, Hardware: at})
@@ -347,6 +347,9 @@ func placesOf(b kernel.Binding) places {
 
 // here returns the egress IPs that are here, of those that may come: their packets take no other way.
 func (c *content) here() map[netip.Addr]bool {
+	if !c.hasBlocks {
+		return nil // nobody asks
+	}
 	here := maps.Clone(c.held)
 	maps.DeleteFunc(here, func(egressIP netip.Addr, _ bool) bool {
 		_, away := c.ways[egressIP]

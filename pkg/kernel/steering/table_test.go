@@ -46,7 +46,7 @@ func TestContent_OfBindings(t *testing.T) {
 			},
 		},
 	}
-	here, there := hardwareAddrOf(addr("2001:db8::1")), hardwareAddrOf(addr("192.0.2.2"))
+	here, there := HardwareAddrOf(addr("2001:db8::1")), HardwareAddrOf(addr("192.0.2.2"))
 	v6 := kernel.Desired{
 		Bindings: []kernel.Binding{{Pod: addr("fd00::11"), Protocol: kernel.SCTP, EgressIP: addr("2001:db8::1")}},
 		Steering: kernel.Steering{Nodes: v4.Steering.Nodes, Ways: v4.Steering.Ways},
