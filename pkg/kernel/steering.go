@@ -32,8 +32,8 @@ type Steering struct {
 	// begins a flow from such a pod to the outside is dropped unless that node has steered it here. A node that nothing is sent to
 	// has no Homes.
 	Homes map[netip.Addr]netip.Addr
-	// Roaming: pods may leave through other nodes than their own by the network plugin's own devices. Packets of another node's pod
-	// that come that way are not dropped then.
+	// Roaming: pods may leave through other nodes than their own by the network plugin's own devices, and these steer them. Homes drop nothing
+	// then.
 	Roaming bool
 	// Blocks are the source ports of egress IPs that pods have for themselves, sorted by CompareBlocks. What such a pod sends leaves
 	// from one of its ports, and what comes to one of them without a flow goes to the pod. A pod may have several.

@@ -2,12 +2,15 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"net"
 	"net/netip"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -115,8 +118,12 @@ func New(ctx context.Context, config Config, state *cluster.State, node Node) *A
 func ForgetAttachments(socket string) error {
 	if socket == "" {
 		socket = attachments.DefaultSocket
-		if conn, err := net.Dial("unix", socket); err == nil {
+		conn, err := net.Dial("unix", socket)
+		switch {
+		case err == nil:
 			return conn.Close()
+		case !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist): // perhaps a process that is busy
+			return fmt.Errorf("find out whether a process uses what is kept for the CNI plugin: %w", err)
 		}
 	}
 	if err := attachments.Remove(socket); err != nil {

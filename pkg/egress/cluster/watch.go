@@ -85,7 +85,7 @@ func (w *Watcher) watchServiceCIDRs(client kubernetes.Interface) {
 // doWithoutServiceCIDRs ends the wait for ServiceCIDRs if the API server does not have them, as before
 // Kubernetes 1.33, or does not tell them although it answers.
 func (w *Watcher) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
-	const askAgain = 2 * time.Second
+	retry := askAfterError
 	const patience = 70 * time.Second // a watch that failed is tried again within a minute
 	var answers time.Time             // since when
 	for w.Barrier.WaitsFor(serviceCIDRs) {
@@ -100,7 +100,7 @@ func (w *Watcher) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 			w.Known(serviceCIDRs)
 			return
 		}
-		if !wake.Sleep(w.ctx.Done(), askAgain) {
+		if !wake.Sleep(w.ctx.Done(), retry.Step()) {
 			return
 		}
 	}
@@ -124,7 +124,7 @@ func (w *Watcher) watchNetwork(client configclient.Interface) {
 // askAgain is how often the API server is asked for what it does not have, and askAfterError after errors: all nodes ask.
 const askAgain = time.Minute
 
-var askAfterError = wait.Backoff{Duration: 2 * time.Second, Factor: 2, Jitter: 0.25, Steps: 10, Cap: askAgain}
+var askAfterError = wait.Backoff{Duration: 2 * time.Second, Factor: 2, Jitter: 0.25, Steps: 10, Cap: askAgain / 2}
 
 // Await asks until something of the API server is usable, and tells whether it is, or the context has ended. It logs a complaint, with
 // the object that it is about, of each error that is not the one before.

@@ -72,7 +72,7 @@ func TestAwait_NodesDoNotAskAllAtOnce(t *testing.T) {
 		soonest     time.Duration
 		least, most int // questions in ten minutes
 	}{
-		"out of order": {errors.New("out of order"), 2 * time.Second, 10, 15},
+		"out of order": {errors.New("out of order"), 2 * time.Second, 15, 25},
 		"absent":       {nil, askAgain, 8, 11},
 	} {
 		t.Run(name, func(t *testing.T) {

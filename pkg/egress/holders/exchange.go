@@ -38,6 +38,8 @@ type exchange struct {
 	// zero for never.
 	refused error
 	judgeAt time.Time
+	// example is a node that refused names.
+	example string
 }
 
 // peer is another node.

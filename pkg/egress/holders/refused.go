@@ -63,7 +63,10 @@ func (x *exchange) judge(now time.Time) error {
 		}
 	}
 	if len(refused) > 0 && len(refused) >= accepted {
-		example := slices.Min(refused)
+		if !slices.Contains(refused, x.example) { // another text is another Event
+			x.example = slices.Min(refused)
+		}
+		example := x.example
 		x.refused = fmt.Errorf("for a minute, half of the other nodes that are heard, or more (for example %s at %s), have sent nothing that is signed with a key of this node: "+
 			"either these nodes run an older version, or the keys differ: give all nodes the same egress-snat-key-file, or remove it from all so that they share the keys of the Secret",
 			example, x.peers[example].address)

@@ -29,7 +29,8 @@
 // A write names the version that it replaces, so no two nodes have the same block, whichever nodes are cut off from each other. A node
 // keeps spare blocks for the egress IPs that its pods leave from: one, or as many as pods have started within a minute, 8 at most. So a
 // pod that starts rarely waits, and the API server may be away. When half of the spare blocks are left, the node claims new ones, with
-// one write for several pods, once the pods that are starting have started. If there is no spare block, a pod waits for one for
+// one write for several pods, once the pods that are starting have started. In the first minutes of a process it claims none before a pod
+// starts: those of the process before are quiet. If there is no spare block, a pod waits for one for
 // [Patience] at most, and then shares.
 //
 // A node claims several blocks only where at least half of all blocks are free, and one where at least a quarter is. Where fewer than a

@@ -258,7 +258,7 @@ func (k *Keeper) tell() {
 	for _, ip := range slices.SortedFunc(maps.Keys(k.unwritten), netip.Addr.Compare) {
 		errs = append(errs, k.unwritten[ip])
 	}
-	err := errors.Join(errs...)
+	err := failure.JoinSome("Leases of egress IPs", errs)
 	changed := k.told.Changes(err)
 	k.mu.Unlock()
 	if changed {

@@ -22,7 +22,8 @@ const (
 	//
 	//	{"1024-1535": {"node": "node-1", "since": "2026-11-27T08:00:00Z"}}
 	Annotation = "network.openshift.io/egress-port-blocks"
-	// AssignedRevisionAnnotation has the revision of what AssignedAnnotation says, as a decimal number.
+	// AssignedRevisionAnnotation has the revision of what AssignedAnnotation says, as a decimal number; also of nothing, unless the process has
+	// never said anything.
 	AssignedRevisionAnnotation = "network.openshift.io/egress-port-blocks-revision"
 
 	leasePrefix = "egress-ports-"

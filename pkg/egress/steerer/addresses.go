@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/egress/tell"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // Addresses returns what is known of the egress IPs of a family.
@@ -92,7 +93,7 @@ func (s *Steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > tell.Lasting {
 			note, own := fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why), false
-			if s.node.Holder(ip, now).State == holders.Remote { // this node does not reach it, others may
+			if s.config.Kernel.Transport == steering.Direct && s.node.Holder(ip, now).State == holders.Remote { // this node does not reach it, others may
 				note, own = "On some nodes, for example "+s.state.Config.NodeName+": "+note, true
 			}
 			troubles[ip] = tell.Trouble{Reason: addressLost, Note: note, Own: own}

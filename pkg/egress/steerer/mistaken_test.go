@@ -66,8 +66,8 @@ func TestSteerer_NodesAlike(t *testing.T) {
 		why   string
 	}{
 		"this node's address":      {v1.IPv4Protocol, netip.MustParseAddr("192.0.2.2"), "reports the address of this node"},
-		"one like another node's":  {v1.IPv6Protocol, alike(t, victim), "as 2001:db8::3, which an older node has"},
-		"one like this node's own": {v1.IPv6Protocol, alike(t, netip.MustParseAddr("2001:db8::2")), "as 2001:db8::2, which an older node has"},
+		"one like another node's":  {v1.IPv6Protocol, alike(t, victim), "in the tunnel as the node at 2001:db8::3"},
+		"one like this node's own": {v1.IPv6Protocol, alike(t, netip.MustParseAddr("2001:db8::2")), "in the tunnel as the node at 2001:db8::2"},
 	} {
 		s := newSteeredOver(t, test.outer, holders.Auto)
 		for name, ip := range map[string]netip.Addr{"node-a": netip.MustParseAddr("2001:db8::2"), "node-b": victim, "node-c": test.ip} {

@@ -99,7 +99,8 @@ func (s *Steerer) holder(m moment) func(netip.Addr) holders.Holding {
 }
 
 // mistaken returns the addresses of nodes to which nothing is sent in the tunnel, and from which nothing counts, with the reasons: a Node may
-// report this node's own address, or in IPv6 choose one that has the same hardware address as an older node's. The lock must be held.
+// report this node's own address, or in IPv6 choose one that has the same hardware address as this node's, or an older one's. The lock must be
+// held.
 func (s *Steerer) mistaken(judged *cluster.JudgedNodes) map[netip.Addr]holders.Reason {
 	if s.mistakenOf == judged {
 		return s.mistakes
@@ -109,11 +110,13 @@ func (s *Steerer) mistaken(judged *cluster.JudgedNodes) map[netip.Addr]holders.R
 	s.mistakenOf, s.mistakes = judged, map[netip.Addr]holders.Reason{self: "its Node reports the address of this node"}
 	for _, ip := range judged.ByAge {
 		at := steering.HardwareAddrOf(ip)
-		if other, taken := first[at]; taken && other != ip {
-			s.mistakes[ip] = holders.Reason(fmt.Sprintf("its address %s has the same hardware address in the tunnel as %s, which an older node has: give it another one", ip, other))
-			continue
+		switch other, taken := first[at]; {
+		case s.config.Kernel.Transport == steering.Direct: // nodes have hardware addresses of their own
+		case !taken:
+			first[at] = ip
+		case other != ip:
+			s.mistakes[ip] = holders.Reason(fmt.Sprintf("its address %s has the same hardware address in the tunnel as the node at %s: give one of them another address", ip, other))
 		}
-		first[at] = ip
 	}
 	return s.mistakes
 }

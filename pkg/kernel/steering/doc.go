@@ -32,9 +32,9 @@
 //	    set exclusions { type ipv4_addr; flags interval; }                  cluster CIDRs and exclusions
 //	    set nodes      { type ipv4_addr; }                                  the other nodes
 //	    map speakers   { type ipv4_addr : verdict; }                        node : goto node-<address>, with a tunnel
-//	    set homes      { type ipv4_addr . ether_addr; }                     pod . hardware address of its node
+//	    set homes      { type ipv4_addr . ether_addr; }                     pod . hardware address of its node, unless pods roam
 //	    set homed      { type ipv4_addr; }                                  pod whose node is known
-//	    set away       { type ipv4_addr; }                                  of these, those of other nodes, unless pods roam
+//	    set away       { type ipv4_addr; }                                  of these, those of other nodes
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  those of bindings
 //	    set claimed    { type ipv4_addr; }                                  those that Services claim, on any node
@@ -410,7 +410,7 @@
 // The first packet of a flow must come from the node on which its pod runs, if EndpointSlices name that node. After the tunnel the
 // packet's outer address is gone, but the hardware address of its sender remains. A node's hardware address follows from its IP address,
 // and tunnel-input makes sure that the two belong together. A pod of which nothing is known here is not bound here, either. Later packets
-// of the flow are not checked: a node that forges one gets no answer.
+// of the flow are not checked: a node that forges one gets no answer. If pods roam, any node may send any pod's packets.
 //
 // Flows of another node's pods to the outside come here through the chain arrivals only. The route back to a pod is no proof of where a
 // packet came from: it leads into the network plugin's tunnel, into which anybody who reaches a node can send, or onto the nodes'

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"math"
 	"math/bits"
-	"net"
 	"net/netip"
 	"slices"
 

@@ -89,7 +89,7 @@ const (
 	flippedCounter   = "flipped"   // an answer to a bound pod whose flow is forgotten
 	nostateCounter   = "nostate"   // to a held egress IP, of a connection that this node does not know
 	foreignCounter   = "foreign"   // one to a port of the nodes that no node has sent, or not to this node's own address
-	forgedCounter    = "forged"    // one into a tunnel by a pod or a process of this node, or one of a pod of yet another node
+	forgedCounter    = "forged"    // one into a tunnel by a pod or a process of this node, by a process from an egress IP elsewhere, or of a pod of yet another node
 )
 
 var counters = []string{unsnattedCounter, staleCounter, flippedCounter, nostateCounter, foreignCounter, forgedCounter}
@@ -265,8 +265,8 @@ func (c *content) replaceHomes(edit nft.Edit, steering kernel.Steering) {
 	}
 }
 
-// place tells which elements there are of a pod that runs on a node. One of a node whose hardware address is not known is left out of homes.
-// No other node sends packets of this node's own pods.
+// place tells which elements there are of a pod that runs on a node: none if pods roam. One of a node whose hardware address is not known is
+// left out of homes. No other node sends packets of this node's own pods.
 func (c *content) place(h homes, pod, node netip.Addr, tell func(set string, key nft.Key)) {
 	if h.roaming {
 		return // any node may send them
