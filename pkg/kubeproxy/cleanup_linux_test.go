@@ -160,12 +160,12 @@ func TestTellOthers_IfSteeringStands(t *testing.T) {
 	}
 }
 
-// TestCleanupOtherModes_NoSocket: where nobody is to answer the CNI plugin any more, no pod waits; but what belongs to another process stays.
-func TestCleanupOtherModes_NoSocket(t *testing.T) {
+// TestCleanupExtensions_NoSocket: where nobody is to answer the CNI plugin any more, no pod waits; but what belongs to another process stays.
+func TestCleanupExtensions_NoSocket(t *testing.T) {
 	if os.Geteuid() != 0 {
 		lab.Lacks(t, "needs root, to mount a file system")
 	}
-	const isChild = "CLEANS_UP_OTHER_MODES"
+	const isChild = "CLEANS_UP_EXTENSIONS"
 	if os.Getenv(isChild) == "" {
 		child := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 		child.Env = append(os.Environ(), isChild+"=1")
@@ -188,7 +188,7 @@ func TestCleanupOtherModes_NoSocket(t *testing.T) {
 		if err := errors.Join(err, attachments.WriteClaims(attachments.Claims(socket), []string{"shop"})); err != nil {
 			t.Fatal(err)
 		}
-		p.cleanupOtherModes(t.Context())
+		p.cleanupExtensions(t.Context())
 		_, err = os.Stat(attachments.Claims(socket))
 		return err == nil
 	}
