@@ -231,6 +231,8 @@ func TestNew_PeriodErrors(t *testing.T) {
 		{"iptablesSyncPeriod: 100ms", ":3: iptablesSyncPeriod: with a sync period of 100ms, iptables-min-sync-period can be at most 100ms, but it is 1s"},
 		{"proxyArguments: {iptables-sync-period: [100ms]}", ":3: proxyArguments.iptables-sync-period: with"},
 		{"proxyArguments: {proxy-mode: [ipvs], egress-snat: ['false'], ipvs-sync-period: [100ms]}", ":3: proxyArguments.ipvs-sync-period: with a sync period of 100ms, ipvs-min-sync-period"},
+		{"iptablesSyncPeriod: 3h\nproxyArguments: {proxy-mode: [ipvs], egress-snat: ['false'], ipvs-sync-period: [3h], ipvs-min-sync-period: [2h]}", ""},
+		{"proxyArguments: {iptables-sync-period: [0s]}", "KubeProxyConfiguration.SyncPeriod: Invalid value: \"0s\": must be greater than 0"},
 		{"proxyArguments: {config: ['" + file + "']}", ":3: proxyArguments.config: with a sync period of 1m0s"},
 		{"iptablesSyncPeriod: 100ms\nproxyArguments: {iptables-min-sync-period: [0s]}", ""},
 		{"iptablesSyncPeriod: 100ms\nproxyArguments: {iptables-min-sync-period: [0s], egress-snat-min-sync-period: [100ms]}", ":4: proxyArguments.egress-snat-min-sync-period: invalid value \"100ms\": expected a duration from 0s to 50ms"},
@@ -241,6 +243,19 @@ func TestNew_PeriodErrors(t *testing.T) {
 			t.Errorf("%s: got %v, want %q alone", test.config, err, test.want)
 		case err == nil && p.extension.MinSyncPeriod > p.extension.SyncPeriod/2:
 			t.Errorf("%s: two writes are %s apart, more than half of the sync period", test.config, p.extension.MinSyncPeriod)
+		}
+	}
+}
+
+// TestNew_AllErrors: an error of periods hides no other one.
+func TestNew_AllErrors(t *testing.T) {
+	for _, arguments := range []string{"iptables-min-sync-period: [2h]", "egress-snat-min-sync-period: [2h]"} {
+		_, err := New(parse(t, "proxyArguments: {iptables-masquerade-bit: ['99'], kube-api-burst: ['0'], "+arguments+"}"), Overrides{Manifests: t.TempDir()})
+		key, _, _ := strings.Cut(arguments, ":")
+		for _, want := range []string{"proxyArguments." + key + ": ", "MasqueradeBit: Invalid value: 99", "proxyArguments.kube-api-burst: invalid value \"0\""} {
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "MinSyncPeriod") {
+				t.Errorf("%s: got %v, want %q in it, and kube-proxy's words about it not", arguments, err, want)
+			}
 		}
 	}
 }

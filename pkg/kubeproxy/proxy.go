@@ -120,9 +120,8 @@ func (p *Proxy) validate() error {
 		return err // kube-proxy would report the mode again, in other words
 	}
 	proxy := p.options.Config()
-	periods := p.takePeriods()
-	errs := []error{p.validateObjects(), periods, p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeEgressFlags(), p.takeTunnel()}
-	if err := p.options.Validate(); err != nil && periods == nil { // it would report them again, in other words
+	errs := []error{p.validateObjects(), p.validateBurst(), p.takePeriods(), p.takeClusterCIDRs(proxy.DetectLocal.ClusterCIDRs), p.takeEgressFlags(), p.takeTunnel()}
+	if err := p.options.Validate(); err != nil {
 		errs = append(errs, p.config.Errorf("proxyArguments", "kube-proxy refuses its configuration: %w", err))
 	}
 	if err := logsapi.Validate(&proxy.Logging, utilfeature.DefaultFeatureGate, field.NewPath("logging")).ToAggregate(); err != nil {
@@ -133,15 +132,20 @@ func (p *Proxy) validate() error {
 
 // takePeriods refuses periods with which the proxier does not start, and leaves time to check the kernel twice in a sync period.
 func (p *Proxy) takePeriods() error {
-	proxier, mode := p.options.Config(), "iptables"
-	if proxier.Mode == proxyconfig.ProxyModeIPVS {
-		mode = "ipvs"
-	}
+	proxier := p.options.Config()
 	period, least := proxier.SyncPeriod.Duration, proxier.MinSyncPeriod.Duration
-	if most := min(period, proxyutil.FullSyncPeriod); least > most { // upstream's runner panics above FullSyncPeriod
+	if period <= 0 {
+		return nil // kube-proxy refuses it
+	}
+	mode, most := "iptables", min(period, proxyutil.FullSyncPeriod) // upstream's runner panics above FullSyncPeriod
+	if proxier.Mode == proxyconfig.ProxyModeIPVS {
+		mode, most = "ipvs", period // its runner has no limit of its own
+	}
+	if least > most {
+		proxier.MinSyncPeriod.Duration = 0 // else kube-proxy would refuse it again, in other words
 		return p.config.Errorf(p.periodPath(mode), "with a sync period of %s, %s-min-sync-period can be at most %s, but it is %s", period, mode, most, least)
 	}
-	least, most := p.extension.MinSyncPeriod, p.extension.SyncPeriod/2
+	least, most = p.extension.MinSyncPeriod, p.extension.SyncPeriod/2
 	switch {
 	case !p.given(minSyncPeriodKey):
 		p.extension.MinSyncPeriod = min(least, most)
@@ -319,6 +323,14 @@ func (p *Proxy) validateObjects() error {
 	}
 	_, err := newClient(p, kubernetes.NewForConfig)
 	return err
+}
+
+// validateBurst refuses a burst with which kube-proxy makes no client. Only the argument can set it: everywhere else 0 is the default.
+func (p *Proxy) validateBurst() error {
+	if c := p.options.Config().ClientConnection; c.QPS <= 0 || c.Burst != 0 { // upstream refuses less than 0
+		return nil
+	}
+	return p.config.Errorf("proxyArguments.kube-api-burst", "invalid value \"0\": expected 1 or more, or kube-api-qps 0")
 }
 
 // master returns the API server's address that overrides the kubeconfig's, or "".
