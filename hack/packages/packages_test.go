@@ -312,7 +312,8 @@ var refusals = []struct{ there, says, deleted string }{
 	{`mkdir -p /etc/cni/net.d && echo '{"plugins": [{"type": "origin-node-cni"}]}' >` + list, list + " names the CNI plugin", list},
 	{`mkdir -p /run/crio /run/origin-node/attachments && cd /run/origin-node/attachments && touch /run/crio/crio.sock &&
 		echo '{"containerID":"a","pod":{"namespace":"shop","name":"web-0","uid":"u0"},"labels":{"released":"no"}}' >a.json &&
-		echo '{"containerID":"b","pod":{"namespace":"shop","name":"web-1","uid":"u1"},"released":"2026-11-22T10:00:00Z"}' >b.json`,
+		echo '{"containerID":"b","pod":{"namespace":"shop","name":"web-1","uid":"u1"},"released":"2026-11-22T10:00:00Z"}' >b.json &&
+		echo '{"containerID":"c","pod":{"namespace":"shop","name":"web-2","uid":"u2"}}' >c.json && mkdir -p ../released && cp c.json ../released`,
 		"CRI-O cannot end these pods without the CNI plugin origin-node-cni, with which they have started: shop/web-0. Drain", "/run/crio/crio.sock"},
 }
 

@@ -22,9 +22,12 @@ refuse_if() {
   return 1
 }
 
-# attached prints the pods that have started with the CNI plugin, and still run.
+# attached prints the pods that have started with the CNI plugin, and still run. One that has ended while no node process answered has a
+# note in released.
 attached() {
-  grep -Ls '"released":"[^"]*:' /run/origin-node/attachments/*.json | # a time, not a label
+  for file in /run/origin-node/attachments/*.json; do
+    [ -e "/run/origin-node/released/${file##*/}" ] || grep -Ls '"released":"[^"]*:' "${file}" # a time, not a label
+  done |
     xargs -r sed -n 's|.*"pod":{"namespace":"\([^"]*\)","name":"\([^"]*\)".*|\1/\2|p' | paste -s -d ' ' -
 }
 
