@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
@@ -30,6 +32,8 @@ type pluginList struct {
 	socket string
 	// plugins is the folder with our plugin, if it is to be put into the list; else empty.
 	plugins string
+	// defaults are the folders in which CRI-O finds plugins unless it is told otherwise.
+	defaults []string
 	// last has the entry to put there: the one that was there last. It is kept in the file notes.
 	last  listed
 	notes string
@@ -65,7 +69,7 @@ func newPluginList(logger klog.Logger, config Config, notes string, expected fun
 		logger.Error(err, "The CNI plugin is not kept in the list")
 	}
 	l := &pluginList{
-		logger: logger, folder: config.Lists, socket: config.Socket, plugins: config.Install, last: listed{Entry: encoded}, notes: notes,
+		logger: logger, folder: config.Lists, socket: config.Socket, plugins: config.Install, defaults: []string{"/opt/cni/bin", "/usr/libexec/cni"}, last: listed{Entry: encoded}, notes: notes,
 		expected: expected, labelled: labelled,
 	}
 	text, err := kept.Load(notes, longestNotes)
@@ -135,8 +139,9 @@ func (l *pluginList) checkUsed(list conflist.List) error {
 	if l.plugins == "" {
 		return nil
 	}
-	missing := list.Lacks(l.plugins)
-	if missing == "" {
+	folders, known := l.pluginFolders()
+	missing := list.Lacks(folders...)
+	if missing == "" || !known {
 		return nil
 	}
 	if first, err := conflist.Find(l.folder); err != nil || first.Path != list.Path {
@@ -144,15 +149,38 @@ func (l *pluginList) checkUsed(list conflist.List) error {
 	}
 	all, _ := conflist.All(l.folder)
 	for _, other := range all {
-		if len(other.Plugins) == 0 || other.Lacks(l.plugins) != "" {
+		if len(other.Plugins) == 0 || other.Lacks(folders...) != "" {
 			continue
 		}
 		if other.Entry(cni.Plugin) != nil {
 			return nil
 		}
-		return fmt.Errorf("%[1]s has it, but %[3]s lacks the plugin %[2]s of that list, so CRI-O skips it and uses %[4]s: remove the list that is left over, or install %[2]s", list.Path, missing, l.plugins, other.Path)
+		return fmt.Errorf("%[1]s has it, but the plugin %[2]s of that list is not in %[3]s, so CRI-O skips it and uses %[4]s: remove the list that is left over, or install %[2]s", list.Path, missing, strings.Join(folders, " or "), other.Path)
 	}
 	return nil
+}
+
+// pluginFolders returns where CRI-O finds plugins: the folder with ours, and its defaults. They are not known to a container into which one
+// of them is mounted, and not all.
+func (l *pluginList) pluginFolders() (folders []string, known bool) {
+	folders, known = []string{l.plugins}, true
+	for _, folder := range l.defaults {
+		switch _, err := os.Stat(folder); {
+		case folder == l.plugins:
+		case err == nil:
+			folders = append(folders, folder)
+		case mounted(l.plugins):
+			known = false
+		}
+	}
+	return folders, known
+}
+
+// mounted tells whether a folder is the root of a mounted file system.
+func mounted(folder string) bool {
+	var in, above unix.Stat_t
+	err := errors.Join(unix.Stat(folder, &in), unix.Stat(filepath.Dir(folder), &above))
+	return err == nil && in.Dev != above.Dev
 }
 
 // socketOf returns where the plugin asks by its entry in a list.

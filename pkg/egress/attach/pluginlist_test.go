@@ -197,8 +197,15 @@ func TestPluginList_SkippedList(t *testing.T) {
 	other := write(l.folder, "20-other.conflist", strings.Replace(bridge, "bridge", "macvlan", 1))
 	l.sees("", "20") // no list is complete
 	write(l.plugins, "macvlan", "")
-	for _, named := range []string{l.file(), "lacks the plugin bridge", "uses " + other} {
+	l.defaults = []string{t.TempDir(), filepath.Join(t.TempDir(), "none")}
+	for _, named := range []string{l.file(), "the plugin bridge of that list is not in " + l.plugins + " or " + l.defaults[0] + ",", "uses " + other} {
 		l.sees(named, "20")
+	}
+	elsewhere := write(l.defaults[0], "bridge", "")
+	write(l.defaults[0], cni.Plugin, "")
+	l.sees("", "20")
+	if err := os.Remove(elsewhere); err != nil {
+		t.Fatal(err)
 	}
 	single := write(l.folder, "00-multus.conf", `{"type": "multus"}`)
 	l.sees("", "20")
@@ -210,6 +217,25 @@ func TestPluginList_SkippedList(t *testing.T) {
 	write(l.folder, "20-other.conflist", strings.Replace(bridge, "bridge", "macvlan", 1))
 	write(l.plugins, "bridge", "")
 	l.sees("", "20")
+}
+
+// TestPluginList_FoldersOfAContainer: a folder that is mounted into a container says nothing of others of the node.
+func TestPluginList_FoldersOfAContainer(t *testing.T) {
+	l, none := newListTest(t, true, false), filepath.Join(t.TempDir(), "none")
+	for _, test := range []struct {
+		plugins  string
+		defaults []string
+		known    bool
+	}{
+		{"/proc", []string{"/proc", t.TempDir()}, true},
+		{"/proc", []string{"/proc", none}, false},
+		{t.TempDir(), []string{t.TempDir(), none}, true},
+	} {
+		l.plugins, l.defaults = test.plugins, test.defaults
+		if folders, known := l.pluginFolders(); known != test.known {
+			t.Errorf("%s, with the defaults %s: %s, known: %t", test.plugins, test.defaults, folders, known)
+		}
+	}
 }
 
 // TestPluginList_KnowsTheVersion that a runtime takes from a list, whether it knows cniVersions (CNI 1.1) or not.

@@ -147,10 +147,14 @@ func typeOf(entry json.RawMessage) string {
 	return is.Type
 }
 
-// Lacks returns a plugin of the list whose file is not in a folder; empty if all are there.
-func (l List) Lacks(folder string) string {
+// Lacks returns a plugin of the list whose file is in none of these folders; empty if all are there.
+func (l List) Lacks(folders ...string) string {
 	for _, entry := range l.Plugins {
-		if _, err := os.Stat(filepath.Join(folder, typeOf(entry))); errors.Is(err, fs.ErrNotExist) {
+		has := func(folder string) bool {
+			_, err := os.Stat(filepath.Join(folder, typeOf(entry)))
+			return !errors.Is(err, fs.ErrNotExist)
+		}
+		if !slices.ContainsFunc(folders, has) {
 			return typeOf(entry)
 		}
 	}
