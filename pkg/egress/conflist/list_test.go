@@ -16,6 +16,8 @@ import (
 
 	"github.com/containernetworking/cni/libcni"
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 const flannel = `{"name": "cbr0", "cniVersion": "0.3.1", "unknown": 12345678901234567890, "plugins": [
@@ -128,7 +130,7 @@ func TestList_SymbolicLink(t *testing.T) {
 // TestList_OfAnotherUser: a process that may give files to nobody says what to do.
 func TestList_OfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to give a file to another user")
+		lab.Lacks(t, "needs root, to give a file to another user")
 	}
 	folder := t.TempDir()
 	write(t, folder, "10-flannel.conflist", flannel)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 const most = 64 << 10
@@ -74,7 +76,7 @@ func TestFile_IsNotTrusted(t *testing.T) {
 		})
 	}
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to give a file to another user")
+		lab.Lacks(t, "needs root, to give a file to another user")
 	}
 	path := filepath.Join(t.TempDir(), "file")
 	if err := errors.Join(Save(path, text), os.Chown(path, 65534, 65534)); err != nil {
