@@ -45,9 +45,10 @@ func (p *Proxy) leaveRouteLocalnet(ctx context.Context, folder string) {
 	if made, err := os.ReadFile(setting); config.Mode != proxyconfig.ProxyModeIPTables || err == nil && strings.TrimSpace(string(made)) == "1" {
 		return
 	}
-	addresses := proxyutil.NewNodePortAddresses(v1.IPv4Protocol, config.NodePortAddresses)
-	wanted := *config.IPTables.LocalhostNodePorts && addresses.ContainsIPv4Loopback() && !slices.Contains(config.NodePortAddresses, proxyconfig.NodePortAddressesPrimary)
-	if wanted {
+	addresses := proxyutil.NewNodePortAddresses(v1.IPv4Protocol, config.NodePortAddresses) // which knows no keywords
+	loopback := slices.Contains(config.NodePortAddresses, proxyconfig.NodePortAddressesLocalhost) ||
+		addresses.ContainsIPv4Loopback() && !slices.Contains(config.NodePortAddresses, proxyconfig.NodePortAddressesPrimary)
+	if *config.IPTables.LocalhostNodePorts && loopback {
 		klog.FromContext(ctx).Info("Node ports are not served on loopback addresses, because this container may not make the setting that they need; 'start node --init-only' makes it", "setting", setting)
 	}
 	config.IPTables.LocalhostNodePorts = new(bool)

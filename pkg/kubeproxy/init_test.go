@@ -21,6 +21,8 @@ func TestLeaveRouteLocalnet_NeverSet(t *testing.T) {
 		{"", "1\n", true, false},
 		{"", "", false, true}, // no such file
 		{"nodeport-addresses: [localhost]", "0\n", false, true},
+		{"nodeport-addresses: [localhost, 192.0.2.0/24]", "0\n", false, true},
+		{"nodeport-addresses: [primary, localhost]", "0\n", false, true},
 		{"nodeport-addresses: [primary]", "0\n", false, false},
 		{"nodeport-addresses: [192.0.2.0/24]", "0\n", false, false},
 		{"iptables-localhost-nodeports: ['false']", "0\n", false, false},
