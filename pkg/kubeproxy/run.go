@@ -250,9 +250,9 @@ func (p *Proxy) serveManifests(ctx context.Context) (remove func(), err error) {
 // cleanupAgain removes the rules of the mode iptables in the mode nftables, and otherwise those of the mode nftables, once in a sync
 // period until it succeeds or ctx ends. Those of ipvs are not tried again: that would end virtual servers of other software each time.
 func (p *Proxy) cleanupAgain(ctx context.Context) {
-	failed := proxynftables.CleanupLeftovers
+	failed, mode := proxynftables.CleanupLeftovers, proxyconfig.ProxyModeNFTables
 	if p.options.Config().Mode == proxyconfig.ProxyModeNFTables {
-		failed = proxyiptables.CleanupLeftovers
+		failed, mode = proxyiptables.CleanupLeftovers, proxyconfig.ProxyModeIPTables
 	}
 	ticker := time.NewTicker(p.options.Config().SyncPeriod.Duration)
 	defer ticker.Stop()
@@ -263,7 +263,7 @@ func (p *Proxy) cleanupAgain(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if !failed(ctx) {
-			klog.FromContext(ctx).Info("Removed the rules of other proxy modes")
+			klog.FromContext(ctx).Info("Removed the rules of another proxy mode", "mode", mode)
 			return
 		}
 	}
@@ -273,7 +273,7 @@ func (p *Proxy) cleanupAgain(ctx context.Context) {
 // kube-proxy itself, it starts even if that fails. They are tried again until they are gone: other software may use one of their chains.
 func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 	if err := p.options.Cleanup(ctx, false); err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to remove the rules of other proxy modes; will retry, further failures are logged by kube-proxy alone. 'openshift egress verify' shows what is left")
+		klog.FromContext(ctx).Error(err, "Failed to remove the rules of other proxy modes; will retry, except for those of ipvs: if any are left, restart the node. Further failures are logged by kube-proxy alone. 'openshift egress verify' shows what is left of iptables and nftables")
 		go p.cleanupAgain(ctx)
 	}
 }

@@ -177,7 +177,7 @@ func (r *Reporter) formerModeWarnings(ctx context.Context, name v1.IPFamily) ([]
 		return nil, nil
 	}
 	return []string{status.Warning + fmt.Sprintf("rules of another proxy mode are there: %s. They send packets to endpoints that may be gone. "+
-		"If other software refers to them, change that: the node removes what it could not remove at its start once in a sync period. Otherwise restart the node", left)}, nil
+		"If other software refers to them, change that: the node removes what it could not remove at its start once in a sync period. Otherwise, and for what the mode ipvs has left, restart the node", left)}, nil
 }
 
 // nodeWarnings returns what Nodes should not tell, for 'openshift egress verify'.
