@@ -69,6 +69,7 @@ type node struct {
 	settings map[string]*os.File
 	err      error // of everything else
 	late     bool  // the second CHECK succeeds
+	checks   int
 }
 
 func (n *node) TakeLocalPorts(id string, file *os.File) error {
@@ -101,6 +102,7 @@ func (n *node) Detach(_ context.Context, id string) error {
 func (n *node) Check(ctx context.Context, _ string) (cni.Decision, error) {
 	n.mu.Lock()
 	err := n.err
+	n.checks++
 	if n.late {
 		n.err = nil
 	}
@@ -405,6 +407,37 @@ func TestCheck_WritesLate(t *testing.T) {
 	n.err, n.late = &cni.Failure{Reason: cni.NotWritten}, true
 	n.mu.Unlock()
 	r.must(r.cni.CheckNetworkList(t.Context(), r.list, r.pod))
+}
+
+// TestCheck_AttachesAnew in the short time, if the pod stays anyway; and nobody asks twice whether the node knows it.
+func TestCheck_AttachesAnew(t *testing.T) {
+	for claims, hangs := range map[string]bool{"bank": true, "shop": false} {
+		r, n := newRuntime(t, "1.0.0", `, "waitSeconds": 60`), &node{}
+		r.answeredBy(n)
+		if code := r.add(); code != 0 {
+			t.Fatalf("ADD: code %d", code)
+		}
+		r.must(attachments.WriteClaims(r.claims, []string{claims}))
+		n.mu.Lock()
+		n.err = &cni.Failure{Reason: cni.NotAttached}
+		if hangs {
+			n.attach = func(int) (cni.Decision, error) { <-t.Context().Done(); return cni.Decision{}, n.err }
+		}
+		n.mu.Unlock()
+		began := time.Now()
+		r.must(r.cni.CheckNetworkList(t.Context(), r.list, r.pod))
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("CHECK took %s", took)
+		}
+		if hangs {
+			continue
+		}
+		n.mu.Lock()
+		if n.checks != 1 || len(n.attached) != 2 {
+			t.Errorf("the node was asked %d times, and %d times to attach the pod; want 1 and 2", n.checks, len(n.attached))
+		}
+		n.mu.Unlock()
+	}
 }
 
 // TestAdd_Unanswered: the table of doc.go.

@@ -246,13 +246,17 @@ func check(args *skel.CmdArgs) error {
 	defer stop()
 	_, err = client.Check(soon, args.ContainerID)
 	var no *cni.Failure
+	patience := soon
 	if err != nil && !c.stands(request.Pod, err) { // so the pod would be stopped
-		if _, later := client.Check(ctx, args.ContainerID); later == nil || errors.As(later, &no) {
-			err = later
+		patience = ctx
+		if !unattached(err) { // else it would be the same answer
+			if _, later := client.Check(ctx, args.ContainerID); later == nil || errors.As(later, &no) {
+				err = later
+			}
 		}
 	}
-	if errors.As(err, &no) && no.Reason == cni.NotAttached { // its file was lost, or ADD has let it start without the node
-		decision, anew := client.Attach(ctx, request)
+	if unattached(err) { // its file was lost, or ADD has let it start without the node
+		decision, anew := client.Attach(patience, request)
 		if anew == nil {
 			return c.giveLocalPorts(request, decision.LocalPorts())
 		}
@@ -268,11 +272,17 @@ func check(args *skel.CmdArgs) error {
 	case c.stands(request.Pod, err):
 		fmt.Fprintf(os.Stderr, "origin-node-cni: the pod %s stays as ADD has left it, although the node does not confirm its bindings: %v\n", request.Pod, err)
 		return nil
-	case errors.As(err, &no) && no.Reason == cni.NotAttached:
+	case unattached(err):
 		return types.NewError(types.ErrUnknownContainer, "origin-node-cni: the node does not know the container", err.Error())
 	default:
 		return types.NewError(types.ErrTryAgainLater, "origin-node-cni: the node did not confirm the container's bindings", err.Error())
 	}
+}
+
+// unattached tells whether the node has said that it does not know a container.
+func unattached(err error) bool {
+	var no *cni.Failure
+	return errors.As(err, &no) && no.Reason == cni.NotAttached
 }
 
 // stands tells whether nothing is known that ADD did not know when it let a pod start, although the node does not confirm the pod's
