@@ -83,10 +83,11 @@ func (c *config) requestOf(args *skel.CmdArgs) (request cni.Request, ok bool, er
 	return request, len(request.IPs) > 0, nil
 }
 
-// mayBeBound tells whether a pod may be bound, so that it must not start while nobody knows which pod it is, or its address.
+// mayBeBound tells whether a pod may be bound, so that it must not start while nobody knows which pod it is, or its address. It may where
+// the claims cannot be read.
 func (c *config) mayBeBound(pod attachments.Pod) bool {
 	namespaces, err := attachments.ReadClaims(attachments.Claims(c.Socket))
-	return err == nil && namespaces[pod.Namespace] && c.Unanswered != start
+	return pod.Namespace != "" && c.Unanswered != start && (namespaces[pod.Namespace] || ifExists(err) != nil)
 }
 
 // interfacesOf returns the names of those on the node.

@@ -571,6 +571,7 @@ func TestAdd_PassesThrough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRuntime(t, "1.0.0", `, "unanswered": "refuse"`)
 			change(r)
+			r.must(os.Mkdir(r.claims, 0o700)) // which cannot be read
 			if code := r.add(); code != 0 {
 				t.Errorf("code %d", code)
 			}
@@ -591,7 +592,17 @@ func TestAdd_NeedsAnUID(t *testing.T) {
 		if code := r.add(); code != want {
 			t.Errorf("%s has claims: code %d, expected %d", namespace, code, want)
 		}
+		if want == 0 { // it stays when its namespace gets claims
+			r.must(attachments.WriteClaims(r.claims, []string{"shop"}))
+			r.must(r.cni.CheckNetworkList(t.Context(), r.list, r.pod))
+		}
 		r.must(r.cni.DelNetworkList(t.Context(), r.list, r.pod))
+	}
+	r := newRuntime(t, "1.0.0", "")
+	r.must(os.Mkdir(r.claims, 0o700)) // which cannot be read
+	r.pod.Args = r.pod.Args[:len(r.pod.Args)-1]
+	if code := r.add(); code != types.ErrInvalidEnvironmentVariables {
+		t.Errorf("claims that cannot be read: code %d", code)
 	}
 }
 

@@ -235,6 +235,9 @@ func check(args *skel.CmdArgs) error {
 	if err != nil {
 		return err
 	}
+	if podOf(args.Args).UID == "" {
+		return nil // ADD has let it start; claims that its namespace has since change nothing
+	}
 	request, concerned, err := c.requestOf(args)
 	if err != nil || !concerned {
 		return err
