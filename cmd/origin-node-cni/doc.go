@@ -29,10 +29,11 @@
 //	                                             never fails
 //	CHECK, and no process answers within 2 s,    success, but code 11 with refuse
 //	or it waits for objects
-//	CHECK, and the process does not know the     it is attached as by ADD, once
-//	container
+//	CHECK, and the process does not know the     it is attached as by ADD, once: within the 2 s if the pod
+//	container                                    stays anyway (the next row), else until waitSeconds
 //	CHECK, and that fails, or the process        success with start, or with claimed if no Service of the
-//	cannot write                                 namespace has a claim; otherwise code 3, or 11
+//	cannot write within 2 s                      namespace has a claim; otherwise code 3, or 11 after waitSeconds
+//	GC with null, as of CRI-O without a pod      nothing follows; a list of sandboxes is passed to the process
 //	STATUS                                       code 50 with refuse only
 //
 // ADD does not wait for another node that has the egress IP. That one learns of the pod from an EndpointSlice, and there is
@@ -42,5 +43,5 @@
 // for more than two seconds, starts pods without it.
 //
 // Interfaces other than eth0 and containers that are no pods are passed through; pods without an address or a UID, too,
-// unless Services of their namespace have claims.
+// unless Services of their namespace have claims, or the claims cannot be read. CHECK passes all pods without a UID through.
 package main
