@@ -154,7 +154,7 @@ var endings = map[string]string{
 	"cleanup":         "use 'openshift start node --cleanup'",
 	"init-only":       "use 'openshift start node --init-only'",
 	"version":         "use 'openshift version'",
-	"write-config-to": "remove the argument",
+	"write-config-to": "use kube-proxy itself",
 }
 
 // setArguments sets the flags in origin's order: first the defaults of a node, then the fields of
@@ -254,7 +254,7 @@ func (a *arguments) set(config *nodeconfig.Config, key string, values []string) 
 		}
 	}
 	if instead, ends := endings[flag.Name]; ends && flag.Value.String() != flag.DefValue {
-		errs = append(errs, config.Errorf(path, "it would end the node: %s", instead))
+		errs = append(errs, config.Errorf(path, "it would end the node: remove the argument, and %s", instead))
 	}
 	return errors.Join(errs...)
 }

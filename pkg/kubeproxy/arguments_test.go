@@ -146,10 +146,10 @@ func TestSetArguments_Errors(t *testing.T) {
 		{"everything", "proxyArguments:\n  cluster-cidr: ['::/0']", `covers every address`},
 		{"no value", "proxyArguments:\n  egress-snat-allowed-cidrs: []", ":4: proxyArguments.egress-snat-allowed-cidrs: it has no value: remove the argument, or give it one; [''] is an empty text"},
 		{"null", "proxyArguments:\n  hostname-override:", "proxyArguments.hostname-override: it has no value"},
-		{"an end: cleanup", "proxyArguments:\n  cleanup: ['true']", ":4: proxyArguments.cleanup: it would end the node: use 'openshift start node --cleanup'"},
-		{"an end: init-only", "proxyArguments:\n  init_only: ['1']", ":4: proxyArguments.init_only: it would end the node: use 'openshift start node --init-only'"},
-		{"an end: version", "proxyArguments:\n  version: [raw]", ":4: proxyArguments.version: it would end the node: use 'openshift version'"},
-		{"an end: write-config-to", "proxyArguments:\n  write-config-to: [/tmp/x]", ":4: proxyArguments.write-config-to: it would end the node: remove the argument"},
+		{"an end: cleanup", "proxyArguments:\n  cleanup: ['true']", ":4: proxyArguments.cleanup: it would end the node: remove the argument, and use 'openshift start node --cleanup'"},
+		{"an end: init-only", "proxyArguments:\n  init_only: ['1']", ":4: proxyArguments.init_only: it would end the node: remove the argument, and use 'openshift start node --init-only'"},
+		{"an end: version", "proxyArguments:\n  version: [raw]", ":4: proxyArguments.version: it would end the node: remove the argument, and use 'openshift version'"},
+		{"an end: write-config-to", "proxyArguments:\n  write-config-to: [/tmp/x]", ":4: proxyArguments.write-config-to: it would end the node: remove the argument, and use kube-proxy itself"},
 		{"several at once", "proxyArguments:\n  aaa: [b]\n  proxy-mod: [c]", "proxyArguments.aaa"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
