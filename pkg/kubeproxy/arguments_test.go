@@ -194,10 +194,16 @@ func TestNew_ErrorsNameTheField(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"config: [/nowhere]":           ":4: proxyArguments.config: open /nowhere",
 		"master: ['http://192.0.2.1']": ":4: proxyArguments.master: --manifests=",
+		"feature-gates: [ContextualLogging=true]\n  hostname-override: [' ']": ":5: proxyArguments.hostname-override: empty",
 	} {
 		if _, err := New(parse(t, "proxyArguments:\n  "+arguments), Overrides{Manifests: t.TempDir()}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q in it", arguments, err, want)
 		}
+	}
+	_, kubeconfig := proxyFor(t, "https://192.0.2.254", "{}")
+	_, err := New(parse(t, "masterKubeConfig: "+kubeconfig+"\nproxyArguments: {master: ['http://[::1']}"), Overrides{})
+	if want := ":4: proxyArguments.master: "; err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "masterKubeConfig") {
+		t.Errorf("got %v, want %q in it", err, want)
 	}
 }
 

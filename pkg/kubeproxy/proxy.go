@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/kubernetes"
@@ -165,8 +167,11 @@ func (p *Proxy) periodPath(mode string) string {
 	return "iptablesSyncPeriod"
 }
 
-// incompletePath returns the field that kube-proxy takes files and feature gates from, if it is in the file.
+// incompletePath returns the field that kube-proxy takes files, a name and feature gates from, if it is in the file.
 func (p *Proxy) incompletePath() string {
+	if name := p.config.Last("hostname-override", ""); name != "" && strings.TrimSpace(name) == "" && !p.given("config") {
+		return "proxyArguments.hostname-override"
+	}
 	for _, argument := range []string{"config", "feature-gates"} { // a file has its own gates
 		if p.given(argument) {
 			return "proxyArguments." + argument
@@ -320,6 +325,11 @@ func (p *Proxy) validateObjects() error {
 		return nil
 	case kubeconfig == "" && master == "":
 		return p.config.Errorf("masterKubeConfig", "missing: set it to the kubeconfig of this node, or start with --manifests=DIR")
+	}
+	if master != "" {
+		if _, _, err := rest.DefaultServerURL(master, "", schema.GroupVersion{}, true); err != nil {
+			return p.config.Errorf("proxyArguments.master", "%w", err)
+		}
 	}
 	_, err := newClient(p, kubernetes.NewForConfig)
 	return err
