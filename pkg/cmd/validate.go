@@ -37,6 +37,6 @@ func newValidateNodeConfigCommand() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&folder, "manifests", "", "Check the configuration of a node that is started with this --manifests.")
+	c.Flags().StringVar(&folder, "manifests", "", "Check the configuration of a node that is started with this --manifests=DIR, and the files of that folder.")
 	return c
 }

@@ -10,7 +10,9 @@ import (
 
 // Files returns the sorted absolute names of the files to watch: the config
 // itself, masterKubeConfig, and the files that the proxy arguments config,
-// kubeconfig and egress-snat-key-file name. They need not exist.
+// kubeconfig and egress-snat-key-file name. They need not exist. A kubeconfig
+// that only kube-proxy's own file names is not among them: this package does
+// not open that file.
 func (c *Config) Files() []string {
 	names := []string{c.absolute, c.NodeConfig.MasterKubeConfig}
 	for _, argument := range []string{"config", "kubeconfig", "egress-snat-key-file"} {
