@@ -31,7 +31,11 @@ type links struct {
 	at time.Time
 	// byIndex has those with neighbours.
 	byIndex map[int]*net.Interface
+	// up has those of them that have a link, also without a subnet.
+	up      map[int]bool
 	subnets []subnetOn
+	// networks are the subnets, each once; one is up if it is on one of its interfaces.
+	networks []Network
 	// ours are the pool's addresses, by interface; foreign are addresses in the pool's networks that
 	// other software has put there.
 	ours    map[netip.Addr]int
@@ -50,17 +54,16 @@ func (k kernelAddresses) read() (*links, error) {
 }
 
 func (k kernelAddresses) readOnce() (*links, error) {
-	l := &links{at: time.Now(), byIndex: map[int]*net.Interface{}, ours: map[netip.Addr]int{}, foreign: map[netip.Addr]int{}}
+	l := &links{at: time.Now(), byIndex: map[int]*net.Interface{}, up: map[int]bool{}, ours: map[netip.Addr]int{}, foreign: map[netip.Addr]int{}}
 	list, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
-	up := map[int]bool{}
 	for _, link := range list {
 		a := link.Attrs()
 		if a.RawFlags&(unix.IFF_LOOPBACK|unix.IFF_NOARP) == 0 && len(a.HardwareAddr) == 6 && a.Name != k.ignored {
 			l.byIndex[a.Index] = &net.Interface{Index: a.Index, Name: a.Name, HardwareAddr: a.HardwareAddr, MTU: a.MTU}
-			up[a.Index] = a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_RUNNING != 0
+			l.up[a.Index] = a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_RUNNING != 0
 		}
 	}
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
@@ -68,14 +71,15 @@ func (k kernelAddresses) readOnce() (*links, error) {
 		return nil, fmt.Errorf("list addresses: %w", err)
 	}
 	for _, a := range addresses {
-		l.add(k, a, up[a.LinkIndex])
+		l.add(k, a)
 	}
 	slices.SortFunc(l.subnets, func(a, b subnetOn) int { return cmp.Or(a.Prefix.Compare(b.Prefix), cmp.Compare(a.index, b.index)) })
+	l.networks = networksOf(l.subnets)
 	return l, nil
 }
 
 // add takes note of an address.
-func (l *links) add(k kernelAddresses, a netlink.Addr, up bool) {
+func (l *links) add(k kernelAddresses, a netlink.Addr) {
 	ip, _ := netip.AddrFromSlice(a.IP)
 	ip = ip.Unmap()
 	bits, size := a.Mask.Size()
@@ -87,7 +91,7 @@ func (l *links) add(k kernelAddresses, a netlink.Addr, up bool) {
 		l.foreign[ip] = a.LinkIndex
 	}
 	if neighbours && bits < size && !ip.IsLinkLocalUnicast() {
-		l.subnets = append(l.subnets, subnetOn{Network{Prefix: netip.PrefixFrom(ip, bits).Masked(), Up: up}, a.LinkIndex})
+		l.subnets = append(l.subnets, subnetOn{Network{Prefix: netip.PrefixFrom(ip, bits).Masked(), Up: l.up[a.LinkIndex]}, a.LinkIndex})
 	}
 }
 
@@ -100,9 +104,9 @@ func isOurs(a netlink.Addr, host bool) bool {
 	return host && a.Flags&want == want && a.Flags&unix.IFA_F_PERMANENT == 0
 }
 
-// networks returns the subnets, each once; it is up if it is on one of its interfaces.
-func (l *links) networks() (result []Network) {
-	for _, s := range l.subnets {
+// networksOf returns sorted subnets, each once; it is up if it is on one of its interfaces.
+func networksOf(subnets []subnetOn) (result []Network) {
+	for _, s := range subnets {
 		if last := len(result) - 1; last >= 0 && result[last].Prefix == s.Prefix {
 			result[last].Up = result[last].Up || s.Up
 		} else {
@@ -114,7 +118,7 @@ func (l *links) networks() (result []Network) {
 
 // link returns the interface that an address belongs on: it has the subnet that [SubnetOf] returns.
 func (l *links) link(ip netip.Addr) (*net.Interface, bool) {
-	subnet, found := SubnetOf(l.networks(), ip)
+	subnet, found := SubnetOf(l.networks, ip)
 	if !found {
 		return nil, false
 	}
@@ -126,8 +130,8 @@ func (l *links) link(ip netip.Addr) (*net.Interface, bool) {
 // could have it.
 func (l *links) serves(ip netip.Addr) bool {
 	index, there := l.ours[ip]
-	subnet, _ := SubnetOf(l.networks(), ip)
-	return there && (l.up(index) || !subnet.Up)
+	subnet, _ := SubnetOf(l.networks, ip)
+	return there && (l.up[index] || !subnet.Up)
 }
 
 // byLink groups addresses by the interfaces that they are asked for on.

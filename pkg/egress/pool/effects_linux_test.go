@@ -39,13 +39,17 @@ func (k *fakeKernel) read() (*links, error) {
 		return nil, errFake
 	}
 	l := &links{
-		at: time.Now().Add(-k.age), ours: map[netip.Addr]int{}, subnets: []subnetOn{{subnet, math.MaxInt32}},
+		at: time.Now().Add(-k.age), ours: map[netip.Addr]int{}, subnets: []subnetOn{{subnet, math.MaxInt32}}, up: map[int]bool{},
 		byIndex: map[int]*net.Interface{math.MaxInt32: {Index: math.MaxInt32, Name: "none", HardwareAddr: make(net.HardwareAddr, 6)}},
 	}
 	for _, s := range k.subnets {
 		l.byIndex[s.index] = &net.Interface{Index: s.index}
 		l.subnets = k.subnets
 	}
+	for _, s := range l.subnets {
+		l.up[s.index] = s.Up
+	}
+	l.networks = networksOf(l.subnets)
 	for ip, index := range k.held {
 		l.ours[ip] = index
 	}

@@ -50,7 +50,7 @@ func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links)
 	}
 	var errs []error
 	for index, addresses := range onLink {
-		if !l.up(index) {
+		if !l.up[index] {
 			continue
 		}
 		answers, err := neighbor.Ask(ctx, l.byIndex[index], addresses, l.hardware(), nil)
@@ -68,14 +68,4 @@ func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links)
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// up tells whether an interface can reach neighbours.
-func (l *links) up(index int) bool {
-	for _, s := range l.subnets {
-		if s.index == index && s.Up {
-			return l.byIndex[index] != nil
-		}
-	}
-	return false
 }

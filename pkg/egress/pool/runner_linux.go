@@ -368,7 +368,7 @@ func (r *Runner) findAddresses(ctx context.Context) (found map[netip.Addr]int) {
 	for ctx.Err() == nil {
 		l, err := r.kernel.read()
 		if err == nil {
-			r.Tell(Networks{l.networks()})
+			r.Tell(Networks{l.networks})
 			r.Tell(Found{sorted(l.ours)})
 			return l.ours
 		}
@@ -401,7 +401,7 @@ func (r *Runner) tellChanges(before map[netip.Addr]int) map[netip.Addr]int {
 	if err != nil {
 		return before // interrupted: there is another change
 	}
-	r.Tell(Networks{l.networks()})
+	r.Tell(Networks{l.networks})
 	gone := maps.Clone(before)
 	maps.DeleteFunc(gone, func(ip netip.Addr, _ int) bool { return l.serves(ip) })
 	if len(gone) > 0 {

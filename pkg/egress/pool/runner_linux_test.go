@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -495,6 +496,31 @@ func TestKernelAddresses_PutReadAndRemove(t *testing.T) {
 		if got := sorted(kernelHolds(t, host).ours); len(got) != 0 {
 			t.Errorf("the kernel still has %v", got)
 		}
+	}
+}
+
+// TestKernelAddresses_ServedWithoutASubnet: DHCP may remove the primary address of an interface for a moment, while another one has a larger
+// subnet.
+func TestKernelAddresses_ServedWithoutASubnet(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{})
+	host, ip := l.Node(), netip.MustParseAddr("192.0.2.101")
+	link, _ := kernelHolds(t, host).link(ip)
+	p := testPool{T: t}
+	p.must(host.Do(func() error { return kernelAddresses{}.put(ip, link.Index) }))
+	for _, args := range []string{
+		"link add other type veth peer name others-peer", "link set other up", "link set others-peer up", "addr add 192.0.0.1/16 dev other",
+		"addr del " + host.V4.String() + "/24 dev " + link.Name,
+	} {
+		_, err := host.Run(t.Context(), "ip", strings.Fields(args)...)
+		p.must(err)
+	}
+	after := kernelHolds(t, host)
+	other, found := after.link(ip)
+	if !found || other.Name != "other" {
+		t.Fatalf("the address would be put on %v, want other", other)
+	}
+	if !after.serves(ip) {
+		t.Error("it is not served on the interface that has lost its subnet")
 	}
 }
 
