@@ -55,16 +55,17 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) (
 type answers struct {
 	at   time.Time
 	macs map[netip.Addr]net.HardwareAddr
-	// failed are the addresses that could not be asked for, err is why. cut are those on whose network nobody
-	// answered although somebody should be there.
-	failed, cut []netip.Addr
-	err         error
+	// asked are the addresses that were asked for. err is why others were not, if their interface is known. cut are those on whose network
+	// nobody answered although somebody should be there.
+	asked map[netip.Addr]bool
+	cut   []netip.Addr
+	err   error
 }
 
 // ask returns who has addresses, by their interfaces, and tells answered of each answer at once. Witnesses are asked on the same
 // interfaces: their answers show that a network carries frames.
 func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*net.Interface][]netip.Addr, answered func(netip.Addr)) answers {
-	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}}
+	all := answers{at: time.Now(), macs: map[netip.Addr]net.HardwareAddr{}, asked: map[netip.Addr]bool{}}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	own := l.hardware()
@@ -73,13 +74,17 @@ func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*ne
 			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, witnesses[link]), own, answered)
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case err != nil:
-				all.failed, all.err = append(all.failed, group...), err
-			case len(macs) == 0 && len(witnesses[link]) > 0:
+			maps.Copy(all.macs, macs)
+			if err != nil {
+				all.err = err
+				return
+			}
+			for _, ip := range group {
+				all.asked[ip] = true
+			}
+			if len(macs) == 0 && len(witnesses[link]) > 0 {
 				all.cut = append(all.cut, group...)
 			}
-			maps.Copy(all.macs, macs)
 		})
 	}
 	asking.Wait()
@@ -92,7 +97,7 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 	result := Probed{Number: p.Number, At: time.Now(), Answers: map[netip.Addr]Answer{}}
 	var all answers
 	if err != nil {
-		l, all.failed = &links{}, p.Addresses
+		l = &links{}
 	} else {
 		names := r.peers()
 		asked, peers := l.byLink(p.Addresses), l.byLink(slices.Collect(maps.Keys(names)))
@@ -106,18 +111,21 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 			}
 		}
 	}
+	var failed []netip.Addr
 	for _, ip := range p.Addresses {
-		answer := Answer{Failed: slices.Contains(all.failed, ip), Cut: slices.Contains(all.cut, ip)}
+		answer := Answer{Failed: !all.asked[ip], Cut: slices.Contains(all.cut, ip)}
 		if mac, answered := all.macs[ip]; answered {
 			answer = Answer{By: mac.String()}
 		}
 		if index, foreign := l.foreign[ip]; foreign {
 			answer = Answer{By: fmt.Sprintf("this node, where other software has put it on interface %d", index)}
 		}
-		result.Answers[ip] = answer
+		if result.Answers[ip] = answer; answer.Failed {
+			failed = append(failed, ip)
+		}
 	}
-	if err != nil {
-		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", all.failed, "err", err)
+	if len(failed) > 0 {
+		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", failed, "err", err)
 	}
 	r.Tell(result)
 }

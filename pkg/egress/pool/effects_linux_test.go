@@ -290,6 +290,16 @@ func TestRunner_AddressThatWasTakenAgainIsNotGone(t *testing.T) {
 	}
 }
 
+// TestRunner_AddressWithoutASubnetIsNotFree: its interface may have lost the subnet since the address was assigned.
+func TestRunner_AddressWithoutASubnetIsNotFree(t *testing.T) {
+	r, k := newFakeRunner()
+	k.subnets = []subnetOn{{Network{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Up: true}, 1}}
+	r.probe(t.Context(), klog.Background(), Probe{Addresses: []netip.Addr{ip1}})
+	if got := r.dequeue()[0].(Probed).Answers[ip1]; !got.Failed {
+		t.Errorf("the answer is %+v, want that it could not be asked for", got)
+	}
+}
+
 // TestRunner_InterfacesThatOverlap: an address is put on the interface whose subnet has the longest prefix, even if its link is down, and
 // another one with the same subnet gets it when that one alone has a link.
 func TestRunner_InterfacesThatOverlap(t *testing.T) {
