@@ -71,16 +71,18 @@ func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*ne
 	own := l.hardware()
 	for link, group := range addresses {
 		asking.Go(func() {
-			macs, err := neighbor.Ask(ctx, link, slices.Concat(group, witnesses[link]), own, answered)
+			macs, unasked, err := neighbor.Ask(ctx, link, slices.Concat(group, witnesses[link]), own, answered)
 			mu.Lock()
 			defer mu.Unlock()
 			maps.Copy(all.macs, macs)
-			if err != nil {
-				all.err = err
-				return
-			}
 			for _, ip := range group {
 				all.asked[ip] = true
+			}
+			for _, ip := range unasked {
+				delete(all.asked, ip)
+			}
+			if err != nil {
+				all.err = err
 			}
 			if len(macs) == 0 && len(witnesses[link]) > 0 {
 				all.cut = append(all.cut, group...)

@@ -53,7 +53,7 @@ func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links)
 		if !l.up[index] {
 			continue
 		}
-		answers, err := neighbor.Ask(ctx, l.byIndex[index], addresses, l.hardware(), nil)
+		answers, _, err := neighbor.Ask(ctx, l.byIndex[index], addresses, l.hardware(), nil)
 		if err != nil {
 			errs = append(errs, err)
 			continue

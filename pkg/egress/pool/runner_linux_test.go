@@ -499,6 +499,38 @@ func TestKernelAddresses_PutReadAndRemove(t *testing.T) {
 	}
 }
 
+// TestRunner_OneAddressThatCannotBeAskedFor does not keep the others on its network from being taken.
+func TestRunner_OneAddressThatCannotBeAskedFor(t *testing.T) {
+	p := newTestPool(t, 2, 2)
+	for _, n := range p.nodes {
+		link, _ := kernelHolds(t, n.host).link(n.host.V4)
+		p.must(refuseQuestions(t, n.host, link.Name, p.config.Wanted[0]))
+		p.start(n)
+	}
+	p.eventually(func() string {
+		held := slices.Concat(p.held(p.nodes[0]), p.held(p.nodes[1]))
+		slices.SortFunc(held, netip.Addr.Compare)
+		if want := slices.SortedFunc(slices.Values(p.config.Wanted[1:]), netip.Addr.Compare); !slices.Equal(slices.Compact(held), want) {
+			return fmt.Sprintf("the nodes have %v, want %v", held, want)
+		}
+		return ""
+	})
+}
+
+// refuseQuestions has a host's kernel refuse the frames that ask for an address, as if a queue were full.
+func refuseQuestions(t *testing.T, host *lab.Host, device string, ip netip.Addr) error {
+	for _, rule := range []string{
+		"add table netdev test",
+		"add chain netdev test egress { type filter hook egress device " + device + " priority 0; }",
+		"add rule netdev test egress ether type arp arp daddr ip " + ip.String() + " drop",
+	} {
+		if _, err := host.Run(t.Context(), "nft", rule); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // TestKernelAddresses_ServedWithoutASubnet: DHCP may remove the primary address of an interface for a moment, while another one has a larger
 // subnet.
 func TestKernelAddresses_ServedWithoutASubnet(t *testing.T) {
@@ -568,7 +600,7 @@ func answersTo(t *testing.T, host *lab.Host, addresses []netip.Addr) (answers ma
 			return err
 		}
 		for link, group := range l.byLink(addresses) {
-			if answers, err = neighbor.Ask(t.Context(), link, group, nil, nil); err != nil {
+			if answers, _, err = neighbor.Ask(t.Context(), link, group, nil, nil); err != nil {
 				return err
 			}
 		}

@@ -117,7 +117,7 @@ func askForAddresses(ctx context.Context, addresses []netip.Addr) (answered map[
 		if len(open) == 0 {
 			continue
 		}
-		macs, err := neighbor.Ask(ctx, &link, open, own, nil)
+		macs, _, err := neighbor.Ask(ctx, &link, open, own, nil)
 		errs = append(errs, err)
 		for ip := range macs {
 			answered[ip] = true

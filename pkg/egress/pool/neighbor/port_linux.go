@@ -90,9 +90,9 @@ func announceHere(addresses []netip.Addr) error {
 // Ask returns which of these addresses another host on an interface's segment has, with the MACs of those hosts. Own are the
 // MACs of this host's other interfaces, which may be on the segment, too: their answers do not count.
 // It takes 80 ms, unless all are answered for before that. answered is told of each answer at once, by several goroutines, unless
-// it is nil. The sockets are opened on the caller's thread. With an error the answers are those that came, and that another address has
-// none says nothing.
-func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own []net.HardwareAddr, answered func(netip.Addr)) (map[netip.Addr]net.HardwareAddr, error) {
+// it is nil. The sockets are opened on the caller's thread. Unasked are addresses that could not be asked for, so that it says nothing that
+// nobody has answered; err is why, and nil if there are none.
+func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own []net.HardwareAddr, answered func(netip.Addr)) (answers map[netip.Addr]net.HardwareAddr, unasked []netip.Addr, err error) {
 	if answered == nil {
 		answered = func(netip.Addr) {}
 	}
@@ -109,7 +109,7 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own [
 		}
 		conn, err := f.listen(link)
 		if err != nil {
-			return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
+			return nil, addresses, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
 		}
 		p := &poll{family: f, conn: conn, link: link, own: slices.Concat(own, []net.HardwareAddr{link.HardwareAddr}), answered: answered, open: map[netip.Addr]bool{}, answers: map[netip.Addr]net.HardwareAddr{}}
 		for _, ip := range open {
@@ -118,7 +118,7 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own [
 		if f.protocol == unix.ETH_P_IPV6 {
 			if p.local, err = linkLocal(link); err != nil {
 				_ = conn.Close()
-				return nil, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
+				return nil, addresses, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
 			}
 		}
 		polls = append(polls, p)
@@ -131,14 +131,15 @@ func Ask(ctx context.Context, link *net.Interface, addresses []netip.Addr, own [
 	for range polls {
 		errs = append(errs, <-ended)
 	}
-	answers := map[netip.Addr]net.HardwareAddr{}
+	answers = map[netip.Addr]net.HardwareAddr{}
 	for _, p := range polls {
 		maps.Copy(answers, p.answers)
+		unasked = slices.AppendSeq(unasked, maps.Keys(p.open))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return answers, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
+		return answers, unasked, fmt.Errorf("ask for addresses on %s: %w", link.Name, err)
 	}
-	return answers, nil
+	return answers, nil, nil
 }
 
 // family is how addresses of an IP family are asked for.
@@ -253,7 +254,7 @@ type poll struct {
 	// own are the MACs of this host.
 	own      []net.HardwareAddr
 	answered func(netip.Addr)
-	// open are the addresses that nobody has answered for yet.
+	// open are the addresses that nobody has answered for yet; when run has ended, those that were not asked for.
 	open    map[netip.Addr]bool
 	answers map[netip.Addr]net.HardwareAddr
 }
@@ -283,10 +284,8 @@ func (p *poll) run(ctx context.Context) error {
 	if err := p.read(late); err != nil {
 		return err
 	}
-	for ip := range p.open {
-		if !asked[ip] {
-			return fmt.Errorf("ask for %s: %w", ip, unix.ENOBUFS)
-		}
+	if maps.DeleteFunc(p.open, func(ip netip.Addr, _ bool) bool { return asked[ip] }); len(p.open) > 0 {
+		return unix.ENOBUFS
 	}
 	return nil
 }

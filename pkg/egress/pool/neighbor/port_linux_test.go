@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,7 +58,7 @@ func TestAsk_AnswersOfOtherHosts(t *testing.T) {
 	on(t, other, func(link *net.Interface) error { want = link.HardwareAddr; return nil })
 	on(t, asker, func(link *net.Interface) error {
 		// Its own addresses are nobody else's.
-		answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6, free4, free6, asker.V4, asker.V6}, nil, nil)
+		answers, _, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6, free4, free6, asker.V4, asker.V6}, nil, nil)
 		same := func(a, b net.HardwareAddr) bool { return bytes.Equal(a, b) }
 		if wanted := map[netip.Addr]net.HardwareAddr{other.V4: want, other.V6: want}; !maps.EqualFunc(answers, wanted, same) {
 			t.Errorf("answers %v, want %v", answers, wanted)
@@ -72,7 +73,7 @@ func TestAsk_OwnInterfacesDoNotAnswer(t *testing.T) {
 	var own net.HardwareAddr
 	on(t, other, func(link *net.Interface) error { own = link.HardwareAddr; return nil })
 	on(t, asker, func(link *net.Interface) error {
-		answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6}, []net.HardwareAddr{own}, nil)
+		answers, _, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6}, []net.HardwareAddr{own}, nil)
 		if len(answers) > 0 {
 			t.Errorf("answers %v, want none: they are of this host", answers)
 		}
@@ -80,28 +81,33 @@ func TestAsk_OwnInterfacesDoNotAnswer(t *testing.T) {
 	})
 }
 
-// TestAsk_FullQueue refuses the first question for each address, and every one for two of them.
+// TestAsk_FullQueue refuses the first question for each address, every one for two of them, and none for two others.
 func TestAsk_FullQueue(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
 	asker, other := l.Nodes()[0], l.Nodes()[1]
+	also4, also6 := netip.MustParseAddr("192.0.2.98"), netip.MustParseAddr("2001:db8:0:2::98")
 	on(t, asker, func(link *net.Interface) error {
 		for _, rule := range []string{
 			"add table netdev test",
 			"add chain netdev test egress { type filter hook egress device " + link.Name + " priority 0; }",
 			"add rule netdev test egress ether type arp arp daddr ip " + free4.String() + " drop",
+			"add rule netdev test egress ether type arp arp daddr ip " + also4.String() + " accept",
 			"add rule netdev test egress ether type arp numgen inc mod 2 == 0 drop",
 			"add rule netdev test egress icmpv6 type nd-neighbor-solicit ip6 daddr ff02::1:ff00:99 drop",
+			"add rule netdev test egress icmpv6 type nd-neighbor-solicit ip6 daddr ff02::1:ff00:98 accept",
 			"add rule netdev test egress icmpv6 type nd-neighbor-solicit numgen inc mod 2 == 0 drop",
 		} {
 			if _, err := asker.Run(t.Context(), "nft", rule); err != nil {
 				return err
 			}
 		}
-		if answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6}, nil, nil); len(answers) != 2 || err != nil {
+		if answers, _, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6}, nil, nil); len(answers) != 2 || err != nil {
 			t.Errorf("answers %v, %v; want both: they are asked for twice", answers, err)
 		}
-		if answers, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6, free4, free6}, nil, nil); len(answers) != 2 || !errors.Is(err, unix.ENOBUFS) {
-			t.Errorf("answers %v, %v; want two, and that the others could not be asked for", answers, err)
+		answers, unasked, err := Ask(t.Context(), link, []netip.Addr{other.V4, other.V6, free4, free6, also4, also6}, nil, nil)
+		slices.SortFunc(unasked, netip.Addr.Compare)
+		if len(answers) != 2 || !slices.Equal(unasked, []netip.Addr{free4, free6}) || !errors.Is(err, unix.ENOBUFS) {
+			t.Errorf("answers %v, unasked %v, %v; want two answers, and that %v and %v could not be asked for", answers, unasked, err, free4, free6)
 		}
 		return nil
 	})
@@ -110,7 +116,7 @@ func TestAsk_FullQueue(t *testing.T) {
 func TestAsk_LeavesNoTraceInNeighboursTables(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2})
 	on(t, l.Nodes()[0], func(link *net.Interface) error {
-		_, err := Ask(t.Context(), link, []netip.Addr{l.Nodes()[1].V4}, nil, nil)
+		_, _, err := Ask(t.Context(), link, []netip.Addr{l.Nodes()[1].V4}, nil, nil)
 		return err
 	})
 	out, err := l.Nodes()[1].Run(t.Context(), "ip", "neigh", "show", l.Nodes()[0].V4.String())
@@ -133,7 +139,7 @@ func TestAsk_AnswersAreForTheAskerAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		on(t, asker, func(link *net.Interface) error {
-			answers, err := Ask(t.Context(), link, []netip.Addr{ip}, nil, nil)
+			answers, _, err := Ask(t.Context(), link, []netip.Addr{ip}, nil, nil)
 			if len(answers) != 1 {
 				t.Errorf("answers %v, want one", answers)
 			}
