@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -53,16 +54,13 @@ func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links)
 		if !l.up[index] {
 			continue
 		}
-		answers, _, err := neighbor.Ask(ctx, l.byIndex[index], addresses, l.hardware(), nil)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
+		answers, unasked, err := neighbor.Ask(ctx, l.byIndex[index], addresses, l.hardware(), nil)
+		errs = append(errs, err)
 		for _, ip := range addresses {
 			if mac, answered := answers[ip]; answered {
 				logger.Info("Removed an egress IP", "address", ip, "because", AnsweredFor.Because(), "mac", mac)
 				errs = append(errs, k.remove(ip, index))
-			} else if ctx.Err() == nil && time.Since(l.at) <= rereadAfter { // or this process was stopped, and another node may have it
+			} else if !slices.Contains(unasked, ip) && ctx.Err() == nil && time.Since(l.at) <= rereadAfter { // or this process was stopped, and another node may have it
 				errs = append(errs, k.put(ip, index))
 			}
 		}

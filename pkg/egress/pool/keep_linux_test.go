@@ -85,6 +85,33 @@ func TestKeep_RenewsWhatNobodyElseHas(t *testing.T) {
 	}))
 }
 
+// TestKeep_RemovesWhatIsAnsweredFor although another address cannot be asked for, which it does not renew.
+func TestKeep_RemovesWhatIsAnsweredFor(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Nodes: 2})
+	p, host, unasked, taken := testPool{T: t}, l.Nodes()[0], netip.MustParseAddr("192.0.2.100"), netip.MustParseAddr("192.0.2.101")
+	link, _ := kernelHolds(t, host).link(taken)
+	p.must(l.Outside().TakeAddr(taken))
+	p.must(refuseQuestions(t, host, link.Name, unasked))
+	p.must(host.Do(func() error {
+		k := kernelAddresses{networks: poolNetworks}
+		for _, ip := range []netip.Addr{unasked, taken} {
+			p.must(netlink.AddrReplace(&netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: link.Index}}, expiring(ip)))
+		}
+		state, err := k.read()
+		p.must(err)
+		if err := k.keep(context.WithoutCancel(t.Context()), klog.Background(), state); err == nil {
+			t.Error("no error, although an address could not be asked for")
+		}
+		list, err := netlink.AddrList(nil, netlink.FAMILY_V4)
+		for _, a := range list {
+			if ip, _ := netip.AddrFromSlice(a.IP); ip == taken || ip == unasked && a.ValidLft > 10 {
+				t.Errorf("the kernel has %s for %d s", ip, a.ValidLft)
+			}
+		}
+		return err
+	}))
+}
+
 // expiring is an address of the pool that the kernel is about to withdraw.
 func expiring(ip netip.Addr) *netlink.Addr {
 	a := ours(ip)
