@@ -144,10 +144,10 @@ func (m *Member) Objections(ip netip.Addr) Objections {
 	return objections
 }
 
-// othersCan tells whether another member can hold an address.
+// othersCan tells whether another member can hold an address that is claimed, and has not been passed over.
 func (m *Member) othersCan(ip netip.Addr) bool {
 	for name := range m.pool {
-		if name != m.name && m.objection(name, ip) == "" {
+		if name != m.name && !m.vacant[ip].passed[name] && m.objection(name, ip) == "" {
 			return true
 		}
 	}
@@ -282,7 +282,7 @@ func (e Probed) apply(m *Member, now time.Time) []Action {
 		case answer.Cut:
 			c.inUse, c.again = "", now.Add(askAgain)
 			if m.othersCan(ip) {
-				m.failed[ip] = now.Add(activity)
+				m.failed[ip] = now.Add(leftToOthers)
 			}
 		default:
 			c.inUse, c.again = answer.By, now.Add(askAgain)

@@ -28,7 +28,7 @@
 //   - First it asks whether any host has the address (RFC 5227, 2 probes in 80 ms). As long as one answers, it asks again every 100 ms
 //     and takes nothing. So a node whose process is dead, or whose messages are lost, keeps its addresses: its kernel has them, and
 //     answers. And an address of a foreign host is never taken. Nothing is taken either if nobody on that network answers at all, neither
-//     a node nor the gateway: then this node is cut off, and leaves the address for 2 s to another one that can hold it. Nor is anything
+//     a node nor the gateway: then this node is cut off, and leaves the address for 6 s to another one that can hold it. Nor is anything
 //     taken if the nodes that answer are no majority: the others may be as dead as the former holder, and not yet found so.
 //   - It does not ask if the member that has the address is live and gives it away, because it is drained, has left the pool, or cannot
 //     hold the address any more. If its Node was deleted, or is no longer selected, it waits 0.5 s before, in pools of a thousand 0.9 s:

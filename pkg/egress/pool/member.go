@@ -34,6 +34,9 @@ const (
 	validity = 250 * time.Millisecond
 	// activity is how long a member may leave an address alone that is its own to take, or that it claims.
 	activity = 2 * time.Second
+	// leftToOthers is how long a member that is cut off leaves an address to others: until two of them that do nothing are passed over, and
+	// the next one has taken it.
+	leftToOthers = 3 * activity
 	// contestAgain is how often another member is told, and the network, that it does not have an address of this one.
 	contestAgain = 50 * time.Millisecond
 	// passedOver is how long a member is not given an address that it could not take.

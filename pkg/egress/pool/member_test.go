@@ -175,7 +175,11 @@ func TestMember_TakesNothingOnADeadNetwork(t *testing.T) {
 			t.Errorf("%s: tells the others that %q, want %q", name, got, test.want)
 		}
 		acts(t, m.Next(Tick{}, moment(askAgain)), test.next...)
-		m.Next(Tick{}, moment(activity))
+		m.Next(Tick{}, moment(2*activity))
+		if got := m.State().objects(ip); got != test.want {
+			t.Errorf("%s: when two that do nothing are passed over, it tells the others that %q, want %q", name, got, test.want)
+		}
+		m.Next(Tick{}, moment(leftToOthers))
 		if got := m.State().objects(ip); got != "" {
 			t.Errorf("%s: later it tells that %q", name, got)
 		}
@@ -673,6 +677,21 @@ func TestMember_MemberThatDoesNothingIsPassedOver(t *testing.T) {
 	acts(t, m.Next(Tick{}, moment(activity-1)))
 	m.Next(Tick{}, moment(activity))
 	acts(t, m.Next(Tick{}, m.Wake()), Probe{Addresses: []netip.Addr{ip}})
+}
+
+// TestMember_OnADeadNetworkAsksAgain if the only other member that could hold the address does nothing.
+func TestMember_OnADeadNetworkAsksAgain(t *testing.T) {
+	ip := mine(t)
+	m := newTestMember(t)
+	b := peerState("b", 2, nil)
+	b.Draining = true
+	m.Next(Heard{b}, moment(0))
+	m.Next(Drain{true}, moment(0))
+	acts(t, m.Next(Wanted{Addresses: []netip.Addr{ip}}, moment(0)))
+	m.Next(Tick{}, moment(activity)) // c is passed over
+	acts(t, m.Next(Drain{false}, moment(activity)), Probe{Addresses: []netip.Addr{ip}})
+	acts(t, m.Next(Probed{Number: m.probes, Answers: map[netip.Addr]Answer{ip: {Cut: true}}, At: moment(activity)}, moment(activity)))
+	acts(t, m.Next(Tick{}, moment(activity+askAgain)), Probe{Addresses: []netip.Addr{ip}})
 }
 
 func TestMember_FailedTakeIsForOthers(t *testing.T) {
