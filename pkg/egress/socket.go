@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
@@ -26,6 +27,11 @@ func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
 
 // Usage returns a [status.Usage].
 func (e *Extension) Usage(ctx context.Context) (any, error) { return e.report.Usage(ctx) }
+
+// PortUsers returns a list of [status.PortUser], for a query that [status.AskedPort] reads.
+func (e *Extension) PortUsers(ctx context.Context, query url.Values) (any, error) {
+	return e.usage.Users(ctx, query)
+}
 
 // Drain has this node give its egress IPs to the other nodes of the pool, and take none, or not any more. What is
 // remembered counts after a restart of the process as well. It is an error if this node has no part in the pool.

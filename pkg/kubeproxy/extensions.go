@@ -9,7 +9,6 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
-	"github.com/openshift/origin-node/pkg/egress/sourceports"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/failure"
@@ -167,7 +166,7 @@ func (p *Proxy) tell(ctx context.Context, x extensions, rest time.Duration) {
 	var others []status.Resource
 	if x.snat != nil {
 		source = x.snat
-		others = append(others, status.Resource{Path: status.UsagePath, Get: x.snat.Usage}, status.Resource{Path: status.PortUsersPath, Ask: sourceports.Users})
+		others = append(others, status.Resource{Path: status.UsagePath, Get: x.snat.Usage}, status.Resource{Path: status.PortUsersPath, Ask: x.snat.PortUsers})
 	}
 	if x.ports != nil {
 		others = append(others, status.Resource{Path: tunnel.SnapshotPath, Get: x.ports.Snapshot}, status.Resource{Path: tunnel.VerifyPath, Get: x.ports.Verify})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/tell"
-	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
@@ -72,7 +71,7 @@ func (c *Counter) count(ctx context.Context) map[netip.Addr]conntrack.Usage {
 func (c *Counter) countNow(ctx context.Context) map[netip.Addr]conntrack.Usage {
 	counted := map[netip.Addr]conntrack.Usage{}
 	for _, family := range cluster.Families {
-		usage, err := conntrack.Count(ctx, kernel.Family(family), c.config.Written(family))
+		usage, err := c.tables[family].Count(ctx, c.config.Written(family))
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot count the flows of egress IPs")
 			continue

@@ -43,6 +43,7 @@ type Config struct {
 // Counter counts what uses the egress IPs of the bindings that this node has written.
 type Counter struct {
 	config Config
+	tables map[v1.IPFamily]*conntrack.Table
 	// looking and counting have whoever asks meanwhile wait for the same answer.
 	looking, counting singleflight.Group
 
@@ -62,7 +63,13 @@ type look struct {
 }
 
 // New returns a Counter.
-func New(config Config) *Counter { return &Counter{config: config} }
+func New(config Config) *Counter {
+	c := &Counter{config: config, tables: map[v1.IPFamily]*conntrack.Table{}}
+	for _, family := range cluster.Families {
+		c.tables[family] = conntrack.NewTable(kernel.Family(family))
+	}
+	return c
+}
 
 // Look returns what uses the egress IPs, and which flows are new since it was called before.
 func (c *Counter) Look(ctx context.Context) (status.Usage, error) {
@@ -95,7 +102,7 @@ func (c *Counter) look(ctx context.Context) (result status.Usage, err error) {
 		result.FastPath = since(before.fast, fast)
 	}
 	for _, name := range cluster.Families {
-		usage, flows, err := conntrack.Look(ctx, kernel.Family(name), c.config.Written(name), before.seen[name])
+		usage, flows, err := c.tables[name].Look(ctx, c.config.Written(name), before.seen[name])
 		if err != nil {
 			return result, err
 		}

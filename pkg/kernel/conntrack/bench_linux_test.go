@@ -170,10 +170,12 @@ func BenchmarkOneChangedPod(b *testing.B) {
 func BenchmarkCount(b *testing.B) {
 	node, _ := benchNode(b)
 	written, _ := benchPlan(0)
+	table := NewTable(kernel.IPv4)
+	b.Cleanup(table.Close)
 	b.ReportAllocs()
 	for b.Loop() {
 		on(b, node, func() error {
-			usage, err := Count(b.Context(), kernel.IPv4, written)
+			usage, err := table.Count(b.Context(), written)
 			if err == nil && usage[benchOld].Flows != benchPods*flowsPerPod {
 				err = fmt.Errorf("counted %+v", usage)
 			}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -31,12 +32,13 @@ const (
 // many however few flows there are, and for each entry that the kernel passes over, or tells.
 const bucketPassed, entryPassed, entryTold = 40, 270, 1900
 
-// Table is the conntrack table of one IP family. It must not be used by two goroutines at once, and not in two network
+// Table is the conntrack table of one IP family. It may be used by several goroutines, which wait for each other, but not in two network
 // namespaces. It keeps its sockets open: each time that one which has spoken to netfilter is closed, the kernel makes all
 // changes of nftables wait, of both IP families, until it has thrown away what earlier ones have removed
 // (nft_rcv_nl_event), which takes tens of milliseconds.
 type Table struct {
 	family kernel.Family
+	mu     sync.Mutex // protects what follows
 	// handle is nil as long as nothing was asked for, and after an error.
 	handle *handle
 	// sides are what EndClashes has heard last, by what packets of the source have.
@@ -59,6 +61,12 @@ type Deleted struct {
 
 // Close gives back what the Table has from the kernel. It may be used again.
 func (t *Table) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.close()
+}
+
+func (t *Table) close() {
 	if t.handle != nil {
 		t.handle.close()
 		t.handle = nil
@@ -68,6 +76,8 @@ func (t *Table) Close() {
 // with calls f with what the kernel has. If that fails, or ends early, answers may be on their way: the sockets are not
 // used any more.
 func (t *Table) with(ctx context.Context, f func(*handle) error) (err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.handle == nil {
 		if t.handle, err = open(t.family); err != nil {
 			return err
@@ -75,7 +85,7 @@ func (t *Table) with(ctx context.Context, f func(*handle) error) (err error) {
 	}
 	t.handle.size, t.handle.room = readSize(), t.room
 	if err = f(t.handle); err != nil || ctx.Err() != nil {
-		t.Close()
+		t.close()
 	}
 	return err
 }
@@ -174,14 +184,14 @@ func (k *handle) judge(ctx context.Context, look func(see func(*tracked)) error,
 
 // Count returns what uses each egress IP of the bindings that the kernel holds. It goes through the table once,
 // or again as Delete does, and not at all without bindings.
-func Count(ctx context.Context, family kernel.Family, written kernel.Desired) (map[netip.Addr]Usage, error) {
-	usage, _, err := countWith(ctx, family, written, nil, func(c *counter, t *tracked) { c.addTracked(t) })
+func (t *Table) Count(ctx context.Context, written kernel.Desired) (map[netip.Addr]Usage, error) {
+	usage, _, err := t.countWith(ctx, written, nil, func(c *counter, t *tracked) { c.addTracked(t) })
 	return usage, err
 }
 
 // Look is Count, and tells which flows are new since an earlier Look, which is nil for the first one.
-func Look(ctx context.Context, family kernel.Family, written kernel.Desired, before Seen) (map[netip.Addr]Usage, Seen, error) {
-	return countWith(ctx, family, written, before, func(c *counter, t *tracked) {
+func (t *Table) Look(ctx context.Context, written kernel.Desired, before Seen) (map[netip.Addr]Usage, Seen, error) {
+	return t.countWith(ctx, written, before, func(c *counter, t *tracked) {
 		if uses := c.addTracked(t); uses != nil && len(t.id) >= attrHeader+4 {
 			c.see(uses, binary.NativeEndian.Uint32(t.id[attrHeader:]))
 		}
@@ -189,30 +199,29 @@ func Look(ctx context.Context, family kernel.Family, written kernel.Desired, bef
 }
 
 // countWith counts by adding each flow to a counter.
-func countWith(ctx context.Context, family kernel.Family, written kernel.Desired, before Seen, add func(*counter, *tracked)) (map[netip.Addr]Usage, Seen, error) {
-	seen := Seen{}
+func (t *Table) countWith(ctx context.Context, written kernel.Desired, before Seen, add func(*counter, *tracked)) (usage map[netip.Addr]Usage, seen Seen, err error) {
+	seen = Seen{}
 	if len(written.Bindings) == 0 {
 		return nil, seen, nil
 	}
-	k, err := open(family)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer k.close()
-	local, err := k.localAddresses()
-	if err != nil {
-		return nil, nil, err
-	}
-	counts := newCounter(written, local)
-	counts.before, counts.seen = before, seen
-	err = dump(func() error {
-		counts.reset() // an interrupted dump counts for nothing
-		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { add(counts, t) })
+	err = t.with(ctx, func(k *handle) error {
+		local, err := k.localAddresses()
+		if err != nil {
+			return err
+		}
+		counts := newCounter(written, local)
+		counts.before, counts.seen = before, seen
+		err = dump(func() error {
+			counts.reset() // an interrupted dump counts for nothing
+			return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) { add(counts, t) })
+		})
+		usage = counts.usage()
+		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("count %s flows: %w", family, err)
+		return nil, nil, fmt.Errorf("count %s flows: %w", t.family, err)
 	}
-	return counts.usage(), seen, nil
+	return usage, seen, nil
 }
 
 // handle is the kernel's view of one IP family in the network namespace of the thread that

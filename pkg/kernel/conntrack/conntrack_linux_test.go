@@ -298,7 +298,7 @@ func TestOpen_RefusesUnknownFamilies(t *testing.T) {
 	if _, err := Delete(t.Context(), "IPv5", p, Scope{All: true}); err == nil || !strings.Contains(err.Error(), "IPv5") {
 		t.Errorf("Delete: %v", err)
 	}
-	if _, err := Count(t.Context(), "IPv5", n.plan(binding(n.pod, kernel.TCP, n.egressIP))); err == nil || !strings.Contains(err.Error(), "IPv5") {
+	if _, err := NewTable("IPv5").Count(t.Context(), p); err == nil || !strings.Contains(err.Error(), "IPv5") {
 		t.Errorf("Count: %v", err)
 	}
 }
@@ -375,7 +375,7 @@ func TestCount_TellsTheBusiestDestination(t *testing.T) {
 		}
 		var got map[netip.Addr]Usage
 		err := n.host.Do(func() (err error) {
-			got, err = Count(n.Context(), n.family, written)
+			got, err = n.table.Count(n.Context(), written)
 			return err
 		})
 		if err != nil {
@@ -403,7 +403,7 @@ func TestLook_TellsNewFlows(t *testing.T) {
 			n.holds(step.comes)
 			var got map[netip.Addr]Usage
 			err := n.host.Do(func() (err error) {
-				got, seen, err = Look(n.Context(), n.family, written, seen)
+				got, seen, err = n.table.Look(n.Context(), written, seen)
 				return err
 			})
 			if err != nil {
@@ -419,7 +419,7 @@ func TestLook_TellsNewFlows(t *testing.T) {
 func TestCount_NoBindingsNoLook(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if got, err := Count(ended, kernel.IPv4, kernel.Desired{}); len(got) != 0 || err != nil {
+	if got, err := NewTable(kernel.IPv4).Count(ended, kernel.Desired{}); len(got) != 0 || err != nil {
 		t.Errorf("no bindings: got %v, %v; want no dump", got, err)
 	}
 }

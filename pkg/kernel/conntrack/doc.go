@@ -73,7 +73,7 @@
 //
 // # The table
 //
-// [Delete], [Count] and [Table.Busiest] go through the table once, in the network namespace of the calling thread, and keep nothing of it
+// [Delete], [Table.Count] and [Table.Busiest] go through the table once, in the network namespace of the calling thread, and keep nothing of it
 // but what they delete. A look at all flows costs little more than the kernel needs to list them (message.go decodes without allocating).
 // The kernel can also select the flows of single pods itself: for IPv4 always, for IPv6 only some kernels, see sources in
 // conntrack_linux.go. That costs a seventh of a look at all flows for each pod. But each such look goes through all buckets of the

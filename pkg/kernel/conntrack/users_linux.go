@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-
-	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // User is a tracked flow that leaves from an address that its source does not have.
@@ -16,18 +14,15 @@ type User struct {
 }
 
 // Users returns the tracked flows that leave from an address and a port, by source NAT on this node. It goes through the table once.
-func Users(ctx context.Context, of netip.AddrPort) (users []User, err error) {
-	k, err := open(kernel.FamilyOf(of.Addr()))
-	if err != nil {
-		return nil, err
-	}
-	defer k.close()
-	err = dump(func() error {
-		users = nil // an interrupted dump counts for nothing
-		return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) {
-			if t.Zone == 0 && t.replying.destination == of && t.Source != of.Addr() {
-				users = append(users, User{t.Source, t.Protocol, t.Destination})
-			}
+func (t *Table) Users(ctx context.Context, of netip.AddrPort) (users []User, err error) {
+	err = t.with(ctx, func(k *handle) error {
+		return dump(func() error {
+			users = nil // an interrupted dump counts for nothing
+			return k.table.dump(ctx, inet(k.family), everyone, func(t *tracked) {
+				if t.Zone == 0 && t.replying.destination == of && t.Source != of.Addr() {
+					users = append(users, User{t.Source, t.Protocol, t.Destination})
+				}
+			})
 		})
 	})
 	if err != nil {
