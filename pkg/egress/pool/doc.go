@@ -52,8 +52,11 @@
 //     releases at once any address that another host answers for.
 //   - Another host that is no former holder answers for it. Each member asks every 10 s.
 //   - No granted Service has it any more.
-//   - There is no Node object of this node, or one without an InternalIP, when its process starts: what it says does not count for the
-//     others. Members speak with a node for 10 s after its Node was deleted, so one that lives hears who has its addresses now.
+//   - There is no Node object of this node, or one without an InternalIP that counts, when its process starts: the others do not hear it. An
+//     InternalIP does not count if it is of another IP family than that in which the nodes reach each other, or in a network of pods, of
+//     Services or of egress IPs. If there is one, but no node of the pool has one that counts, an argument is wrong, cluster-cidr for
+//     example: no node could take the addresses, so they stay, and packets from outside still arrive.
+//     Members speak with a node for 10 s after its Node was deleted, so one that lives hears who has its addresses now.
 //   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. This happens when a process is
 //     dead or stopped. A process that starts renews what it has, also without its API server.
 //

@@ -231,7 +231,7 @@ func (p *Part) follow() {
 		p.start()
 	}
 	runner, _ := p.part()
-	if runner == nil && !p.looked && !p.state.HasInternalIP(p.state.Config.NodeName) {
+	if runner == nil && !p.looked && p.cannotCount() {
 		p.letGo()
 	}
 	now := p.toTell(runner)
@@ -247,16 +247,24 @@ func (p *Part) follow() {
 	p.told = now
 }
 
-// letGo removes the addresses that an earlier process has put here from a node without a Node object, or without an address in it. What it
-// says does not count for the others, and one of them is to take its addresses. Nobody else puts any here until it has both.
+// cannotCount tells whether what this node says does not count for the others, because its Node has no InternalIP that does. If that is so
+// of all nodes of the pool, an argument is wrong, and none could take the addresses: then they stay, for the packets that come to them.
+func (p *Part) cannotCount() bool {
+	self, primary := p.state.Config.NodeName, p.state.Primaries(p.steerer.Outer())
+	counts := func(name string) bool { return primary[name].IsValid() }
+	return !p.state.HasInternalIP(self) || !counts(self) && slices.ContainsFunc(p.selected(), counts)
+}
+
+// letGo removes the addresses that an earlier process has put here from a node without a Node object, or without an address in it that
+// counts. One of the others is to take them. Nobody else puts any here until it has both.
 func (p *Part) letGo() {
 	p.stopKeeping()
 	removed, err := pool.RemoveAddresses(p.state.Config.Pool.Networks)
 	if len(removed) > 0 {
-		p.logger.Info("Removed egress IPs", "addresses", removed, "because", "this node has no Node object with an InternalIP")
+		p.logger.Info("Removed egress IPs", "addresses", removed, "because", "this node has no Node object with an InternalIP that counts")
 	}
 	if err != nil {
-		p.logger.Error(err, "Cannot remove the egress IPs of this node, which has no Node object with an InternalIP; will retry with the next sync")
+		p.logger.Error(err, "Cannot remove the egress IPs of this node, which has no Node object with an InternalIP that counts; will retry with the next sync")
 	}
 }
 

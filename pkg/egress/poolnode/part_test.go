@@ -215,6 +215,32 @@ func TestPart_SaysWhyItHasNoPart(t *testing.T) {
 	expect("its Node has no InternalIP that counts for IPv4")
 }
 
+// TestPart_LetsGoWhatOthersCanTake: a node whose address does not count for them lets its addresses go, unless that is so of all.
+func TestPart_LetsGoWhatOthersCanTake(t *testing.T) {
+	for name, test := range map[string]struct {
+		own, other string
+		want       bool
+	}{
+		"its address counts":                    {"192.0.2.2", "192.0.2.3", false},
+		"no address":                            {"", "", true},
+		"one of the other IP family":            {"2001:db8::2", "192.0.2.3", true},
+		"one in the pool's network":             {"203.0.113.2", "192.0.2.3", true},
+		"all nodes' are in the pool's network":  {"203.0.113.2", "203.0.113.3", false},
+		"all nodes' are of the other IP family": {"2001:db8::2", "2001:db8::3", false},
+		"nobody else's counts, but it has none": {"", "2001:db8::3", true},
+	} {
+		p, got := newPoolTest(t), false
+		p.stopKeeping = func() { got = true }
+		for name, ip := range map[string]string{"node-a": test.own, "node-b": test.other} {
+			p.state.SetNode(clustertest.NewNode(name, ip, v1.ConditionTrue))
+			p.label(name, true)
+		}
+		if p.follow(); got != test.want {
+			t.Errorf("%s: lets its addresses go: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // TestPart_ThatHangsIsDue: the watchdog asks for the pool's loop, too.
 func TestPart_ThatHangsIsDue(t *testing.T) {
 	p := newPoolTest(t)
