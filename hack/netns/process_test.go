@@ -535,6 +535,7 @@ func TestMode_LeftoversOfAnother(t *testing.T) {
 	if !verify() {
 		t.Error("verify does not tell of the chain that is left")
 	}
+	n.Says("except for those of ipvs")
 	run("iptables -w -t nat -F OTHER")
 	n.Eventually(soon, func() error {
 		if out := run("iptables-save -t nat"); strings.Contains(out, ":KUBE-SERVICES") {
@@ -542,6 +543,7 @@ func TestMode_LeftoversOfAnother(t *testing.T) {
 		}
 		return nil
 	})
+	n.Says(`"Removed the rules of another proxy mode" mode="iptables"`)
 	if verify() {
 		t.Error("verify tells of leftovers that are gone")
 	}
