@@ -46,7 +46,8 @@ func (p *Proxy) leaveRouteLocalnet(ctx context.Context, folder string) {
 		return
 	}
 	addresses := proxyutil.NewNodePortAddresses(v1.IPv4Protocol, config.NodePortAddresses) // which knows no keywords
-	loopback := slices.Contains(config.NodePortAddresses, proxyconfig.NodePortAddressesLocalhost) ||
+	const localhost = "localhost" // a keyword since 1.37
+	loopback := slices.Contains(config.NodePortAddresses, localhost) ||
 		addresses.ContainsIPv4Loopback() && !slices.Contains(config.NodePortAddresses, proxyconfig.NodePortAddressesPrimary)
 	if *config.IPTables.LocalhostNodePorts && loopback {
 		klog.FromContext(ctx).Info("Node ports are not served on loopback addresses, because this container may not make the setting that they need; 'start node --init-only' makes it", "setting", setting)
