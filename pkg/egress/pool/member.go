@@ -288,13 +288,9 @@ func (e Pool) apply(m *Member, _ time.Time) []Action {
 // A carrier of addresses that comes back was gone long enough for others to take over. They are asked first: an
 // announcement would take the traffic away from them.
 func (e Networks) apply(m *Member, _ time.Time) []Action {
-	for _, n := range e.Networks {
-		if !n.Up || slices.Contains(m.networks, n) {
-			continue
-		}
-		for ip := range m.book.Held() {
-			m.view.returned = m.view.returned || n.Prefix.Contains(ip)
-		}
+	for ip := range m.book.Held() {
+		carrier, found := SubnetOf(e.Networks, ip)
+		m.view.returned = m.view.returned || found && carrier.Up && !slices.Contains(m.networks, carrier)
 	}
 	m.networks = slices.Clone(e.Networks)
 	return nil

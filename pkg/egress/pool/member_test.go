@@ -282,9 +282,9 @@ func TestMember_AnnouncesWhatARestartedProcessHad(t *testing.T) {
 	acts(t, m.Next(Heard{restarted}, moment(3*time.Second)))
 }
 
-// TestMember_AsksWhenACarrierComesBack: that of its addresses, and no other one of the node.
+// TestMember_AsksWhenACarrierComesBack: that of its addresses, and no other one of the node, also with a larger subnet.
 func TestMember_AsksWhenACarrierComesBack(t *testing.T) {
-	ip, other := mine(t), Network{Prefix: netip.MustParsePrefix("198.51.100.0/24"), Up: true}
+	ip, other := mine(t), Network{Prefix: netip.MustParsePrefix("192.0.0.0/16"), Up: true}
 	m := newTestMember(t, ip)
 	m.Next(m.probed(moment(0), nil, ip), moment(0))
 	acts(t, m.Next(Networks{[]Network{subnet, other}}, moment(0)))
