@@ -27,8 +27,9 @@
 //     gateway when one node fails: without it the other node considers itself cut off, and releases what it has.
 //   - First it asks whether any host has the address (RFC 5227, 2 probes in 80 ms). As long as one answers, it asks again every 100 ms
 //     and takes nothing. So a node whose process is dead, or whose messages are lost, keeps its addresses: its kernel has them, and
-//     answers. And an address of a foreign host is never taken. Nothing is taken either if nobody on that network answers at all, neither
-//     a node nor the gateway: then this node is cut off, and leaves the address for 6 s to another one that can hold it. Nor is anything
+//     answers. And an address of a foreign host is never taken. On the same interface it asks for the nodes' InternalIPs and default
+//     gateways that are on that network. If there are some, and nobody answers at all, this node is cut off: it takes nothing, and leaves the
+//     address for 6 s to another one that can hold it. If there are none, silence means that the address is free. Nor is anything
 //     taken if the nodes that answer are no majority: the others may be as dead as the former holder, and not yet found so.
 //   - It does not ask if the member that has the address is live and gives it away, because it is drained, has left the pool, or cannot
 //     hold the address any more. If its Node was deleted, or is no longer selected, it waits 0.5 s before, in pools of a thousand 0.9 s:
@@ -101,7 +102,9 @@
 // the failed nodes are served again when enough nodes are back.
 //
 // If the nodes reach each other by another network than that of the addresses, a node whose link to the latter has a carrier, but carries
-// nothing, keeps its addresses: it sees a majority, and the others find it alive. It takes no further ones, and a drain moves those away.
+// nothing, keeps its addresses: it sees a majority, and the others find it alive. It may get further ones: there is nobody on the dead network
+// whose silence would tell, unless a default gateway is there, and those that a live member gives away are not asked for at all. A drain
+// moves all of them away.
 //
 // If an even pool is split into halves and each has a gateway, each half takes the addresses of the other half, and gives way to the
 // newest Lease. It leaves an address to the node with that Lease as long as it sees the Lease renewed every 30 s, and for 10 minutes at
