@@ -209,7 +209,7 @@ func (b *barrier) rules(picksUp bool) map[string][]nft.Rule {
 		barrierChain: {
 			hostsPorts + " @" + flowsSet + " goto " + endedChain,
 			hostsPorts + " @" + unansweredSet + " goto " + endedChain,
-			"meta l4proto != tcp meta l4proto != udp " + hosts + " @" + hostsSet + " goto " + endedChain,
+			"meta l4proto != tcp meta l4proto != udp " + hosts + " @" + hostsSet + " drop", // perhaps the far side knows another address
 		},
 		endedChain: {
 			"tcp flags syn goto " + anewChain,

@@ -60,7 +60,7 @@ func barrierOf(family kernel.Family) string {
 		type nat hook prerouting priority dstnat - 1; policy accept;
 		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
 		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered goto ended
-		meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts goto ended
+		meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts drop
 	}
 
 	chain invalid {

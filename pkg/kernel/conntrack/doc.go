@@ -97,7 +97,7 @@
 //	        type nat hook prerouting priority dstnat - 1; policy accept;
 //	        ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
 //	        the same                                           @unanswered goto ended
-//	        meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts goto ended
+//	        meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts drop
 //	    }
 //	    chain ended {
 //	        tcp flags syn goto anew                       a new connection between the same ports
@@ -121,7 +121,7 @@
 // they arrive, before any NAT. Of TCP they hold both directions. Of other protocols they hold the far
 // side's alone, for three minutes, because the pod's next packet begins a right flow; and without ports
 // only if the far side sees the pod's own address. In unseen are those tuples of far sides that saw another
-// address, given by another node: a reset from here would show them the pod's own one.
+// address, given by another node: a reset from here would show them the pod's own one. Without ports nothing is answered, for the same reason.
 //
 // # Room in the barrier
 //
