@@ -261,37 +261,22 @@ func (k *handle) resetStrays(addresses []netip.Addr) error {
 	return nil
 }
 
-// bar is what keeps a flow that was deleted from being taken up again: elements of one set, and of unseen.
-type bar int
-
-const (
-	// unbarred: nothing has to.
-	unbarred bar = iota
-	// barAnswered is of those that the far side has answered: they are in flows.
-	barAnswered
-	// barUnanswered is of the others, which cost nothing to make, and of connections that are over, of which there are many: they are in
-	// unanswered, and take no room from anybody else's.
-	barUnanswered
-	// barHosts is of protocols without ports: they are in hosts.
-	barHosts
-)
-
-// barOf returns that of a flow.
-func barOf(e *doomed) bar {
+// barOf returns the set that keeps a flow which was deleted from being taken up again; "" if nothing has to.
+func barOf(e *doomed) (set string) {
 	asItself := e.replying.destination.Addr() == e.original.source.Addr()
 	switch protocol := e.original.protocol; {
 	case protocol == unix.IPPROTO_ICMP, protocol == unix.IPPROTO_ICMPV6: // an echo reply begins no flow
-		return unbarred
+		return ""
 	case !hasPorts(protocol) && asItself:
-		return barHosts
+		return hostsSet
 	case !hasPorts(protocol): // under the node's address they may be the node's own as well
-		return unbarred
+		return ""
 	case e.replied && !e.over():
-		return barAnswered
-	case e.connected(), asItself:
-		return barUnanswered
+		return flowsSet
+	case e.connected(), asItself: // it costs nothing to make, or is over, as very many are: it takes no room from others
+		return unansweredSet
 	}
-	return unbarred // the answer meets nobody: it is for an address of the node, which knows of no flow
+	return "" // the answer meets nobody: it is for an address of the node, which knows of no flow
 }
 
 // hasPorts tells whether the kernel tells the ports of a protocol's flows, of which one may be 0.
@@ -303,9 +288,9 @@ func hasPorts(protocol uint8) bool {
 	return false
 }
 
-// fill adds entries of one bar, as add does, until there is no more room: the error is ENFILE then. It notes which are barred.
-func (b *barrier) fill(kind bar, entries []*doomed) error {
-	err := b.add(kind, entries)
+// fill adds entries of one set, as add does, until there is no more room: the error is ENFILE then. It notes which are barred.
+func (b *barrier) fill(set string, entries []*doomed) error {
+	err := b.add(set, entries)
 	switch {
 	case err == nil:
 		for _, e := range entries {
@@ -316,20 +301,19 @@ func (b *barrier) fill(kind bar, entries []*doomed) error {
 		return err
 	}
 	half := len(entries) / 2
-	if err := b.fill(kind, entries[:half]); err != nil {
+	if err := b.fill(set, entries[:half]); err != nil {
 		return err
 	}
-	return b.fill(kind, entries[half:])
+	return b.fill(set, entries[half:])
 }
 
-// add keeps entries of one bar from being taken up again once they are deleted, by packets of either side, or none of them.
+// add keeps entries of one set from being taken up again once they are deleted, by packets of either side, or none of them.
 // Of protocols other than TCP, and of connections that have not begun, it stops only the far side's: the source's next packet
 // begins a flow that the rules decide about.
-func (b *barrier) add(kind bar, entries []*doomed) error {
-	set := map[bar]string{barAnswered: flowsSet, barUnanswered: unansweredSet, barHosts: hostsSet}[kind]
+func (b *barrier) add(set string, entries []*doomed) error {
 	var elements, unseen []nftables.SetElement
 	for _, e := range entries {
-		farSide := elementOf(e.replying, kind != barHosts)
+		farSide := elementOf(e.replying, set != hostsSet)
 		switch begun := (e.replied || e.connected()) && !e.over(); {
 		case begun && e.original.protocol == unix.IPPROTO_TCP:
 			elements = append(elements, elementOf(e.original, true))
@@ -339,7 +323,7 @@ func (b *barrier) add(kind bar, entries []*doomed) error {
 			farSide.Timeout = rememberedUnanswered
 		}
 		elements = append(elements, farSide)
-		if kind != barHosts && e.verdict == EndsAtPod {
+		if set != hostsSet && e.verdict == EndsAtPod {
 			unseen = append(unseen, farSide)
 		}
 	}

@@ -209,7 +209,7 @@ func TestDelete_AfterAKillBehindTheBarrier(t *testing.T) {
 			}
 			var entries []*doomed
 			err = k.lookAt(n.Context(), everyone, func(t *tracked) { entries = append(entries, &doomed{ends: t.ends, verdict: Ends}) })
-			return errors.Join(err, k.barrier.add(barAnswered, entries))
+			return errors.Join(err, k.barrier.add(flowsSet, entries))
 		})
 		if err != nil {
 			n.Fatal(err)

@@ -23,11 +23,11 @@ type deleter struct {
 	requests []byte
 	last     int
 
-	// barred: the barrier is as it should be. full are the bars for which it has no more room. nudger is there when it is
+	// barred: the barrier is as it should be. full are the sets that have no more room. nudger is there when it is
 	// needed, and can be had. noBarrier and noNudger are why they cannot, and unreached is how many nudges were not sent, of which the first
 	// failed for unsent.
 	barred              bool
-	full                map[bar]bool
+	full                map[string]bool
 	nudger              *nudger
 	noBarrier, noNudger error
 	unreached           int
@@ -48,8 +48,8 @@ type deleter struct {
 type doomed struct {
 	ends
 	verdict Verdict
-	// barred: it cannot be taken up again.
-	barred bool
+	// barred: it cannot be taken up again. left: it was not deleted by this.
+	barred, left bool
 }
 
 // ending tells that the flow does not go on.
@@ -64,7 +64,7 @@ func (k *handle) newDeleter() (*deleter, error) {
 		}
 		k.deletions = s
 	}
-	return &deleter{handle: k, full: map[bar]bool{}}, nil
+	return &deleter{handle: k, full: map[string]bool{}}, nil
 }
 
 func (d *deleter) close() {
@@ -111,12 +111,8 @@ func (d *deleter) flush() {
 		d.broken = d.bar()
 	}
 	if len(d.entries) > 0 && d.broken == nil {
-		before := d.done.Ended
-		for i := range d.entries {
-			d.count(&d.entries[i], 1)
-		}
-		if d.broken = d.request(); d.broken != nil {
-			d.done.Ended = before // which of them the kernel met, nobody knows
+		if d.broken = d.request(); d.broken == nil { // else nobody knows which of them the kernel met
+			d.count()
 		}
 		for i := range d.entries {
 			d.nudge(&d.entries[i])
@@ -127,10 +123,11 @@ func (d *deleter) flush() {
 
 // bar keeps the flows that end from being taken up again, where the kernel can do that and has room for them.
 func (d *deleter) bar() error {
-	ending := map[bar][]*doomed{}
+	ending := map[string][]*doomed{}
 	for i := range d.entries {
-		if e := &d.entries[i]; e.ending() && barOf(e) != unbarred {
-			ending[barOf(e)] = append(ending[barOf(e)], e)
+		e := &d.entries[i]
+		if set := barOf(e); e.ending() && set != "" {
+			ending[set] = append(ending[set], e)
 		}
 	}
 	if len(ending) == 0 || d.noBarrier != nil {
@@ -147,19 +144,19 @@ func (d *deleter) bar() error {
 		}
 		d.barred = true
 	}
-	for kind, entries := range ending {
-		if err := d.barSome(kind, entries); err != nil {
+	for set, entries := range ending {
+		if err := d.barSome(set, entries); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// barSome bars as many flows of one bar as there is room for. When there is none, there is none for the next ones.
-func (d *deleter) barSome(kind bar, entries []*doomed) error {
-	if !d.full[kind] {
-		err := d.barrier.fill(kind, entries)
-		if d.full[kind] = errors.Is(err, unix.ENFILE); err != nil && !d.full[kind] {
+// barSome bars as many flows of one set as there is room for. When there is none, there is none for the next ones.
+func (d *deleter) barSome(set string, entries []*doomed) error {
+	if !d.full[set] {
+		err := d.barrier.fill(set, entries)
+		if d.full[set] = errors.Is(err, unix.ENFILE); err != nil && !d.full[set] {
 			return err
 		}
 	}
@@ -238,10 +235,12 @@ func (d *deleter) request() error {
 	return nil
 }
 
-// count counts an entry whose flow ends.
-func (d *deleter) count(e *doomed, by int) {
-	if e.ending() {
-		d.done.Ended += by
+// count counts the entries whose flows have ended.
+func (d *deleter) count() {
+	for _, e := range d.entries {
+		if e.ending() && !e.left {
+			d.done.Ended++
+		}
 	}
 }
 
@@ -251,7 +250,7 @@ func (d *deleter) note(sequence uint32, err error) {
 		return
 	}
 	if behind := int(d.deletions.sequence - sequence); behind < len(d.entries) {
-		d.count(&d.entries[len(d.entries)-1-behind], -1)
+		d.entries[len(d.entries)-1-behind].left = true
 	}
 	if errors.Is(err, unix.ENOENT) {
 		return // somebody else was faster, or another flow has its place

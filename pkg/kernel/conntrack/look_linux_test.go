@@ -351,11 +351,12 @@ func TestDeleter_BrokenSocket(t *testing.T) {
 
 // TestDeleter_CountsRefusals counts what the kernel answers. A flow that goes on does not count as ended.
 func TestDeleter_CountsRefusals(t *testing.T) {
-	d := &deleter{handle: &handle{deletions: &socket{sequence: 17}}, done: Deleted{Ended: 5}, entries: slices.Repeat([]doomed{{verdict: Ends}}, 6)}
+	d := &deleter{handle: &handle{deletions: &socket{sequence: 17}}, entries: slices.Repeat([]doomed{{verdict: Ends}}, 6)}
 	d.entries[3].verdict = Moves
 	for i, err := range []error{nil, unix.ENOENT, unix.EBUSY, unix.EPERM, unix.EPERM, nil} {
 		d.note(uint32(12+i), err)
 	}
+	d.count()
 	d.entries = nil
 	if err := d.finish(); d.done.Ended != 2 || d.refused != 3 || !errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOENT) {
 		t.Errorf("deleted %d, refused %d, error %v; want 2, 3, EBUSY", d.done.Ended, d.refused, err)
