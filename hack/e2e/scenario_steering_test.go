@@ -246,7 +246,7 @@ func TestSteering_AnotherTransport(t *testing.T) {
 			w.steered()
 		})
 	}
-	// Chains are in the order in which they were made, and what was removed last is on record until the next write.
+	// Chains are in the order in which they were made, and what was removed is on record until its flows have been judged.
 	sorted := func(text string) []string {
 		return slices.Sorted(slices.Values(lines(record.ReplaceAllString(text, ""))))
 	}
