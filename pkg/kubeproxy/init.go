@@ -46,7 +46,7 @@ func (p *Proxy) leaveRouteLocalnet(ctx context.Context, folder string) {
 		return
 	}
 	addresses := proxyutil.NewNodePortAddresses(v1.IPv4Protocol, config.NodePortAddresses) // which knows no keywords
-	const localhost = "localhost" // a keyword since 1.37
+	const localhost = "localhost"                                                          // a keyword since 1.37
 	loopback := slices.Contains(config.NodePortAddresses, localhost) ||
 		addresses.ContainsIPv4Loopback() && !slices.Contains(config.NodePortAddresses, proxyconfig.NodePortAddressesPrimary)
 	if *config.IPTables.LocalhostNodePorts && loopback {
