@@ -41,8 +41,6 @@ type Scope struct {
 	// now: their egress IP had a [kernel.Way], to another node mostly. Those of them that are
 	// removed are in both lists.
 	Steered []kernel.Binding
-	// Unsure: packets of those in Steered may have taken the way that they take now.
-	Unsure bool
 	// Sent are bindings that held before, whose packets went to another node unless the destination was in Excluded. They are here if
 	// more is excluded now.
 	Sent     []kernel.Binding
@@ -126,8 +124,6 @@ type Selector struct {
 	concerned map[netip.Addr]bool
 	// begun: the kernel knows connections from their beginning alone, so none goes on from another node.
 	begun bool
-	// unsure is that of the Scope.
-	unsure bool
 	// inside are the destinations that are never SNATed, whosever the flow is.
 	inside [2]kernel.CIDRSet
 	local  kernel.CIDRSet
@@ -142,7 +138,6 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 		ways:      after.Steering.Ways,
 		homes:     after.Steering.Homes,
 		self:      after.Steering.Self,
-		unsure:    scope.Unsure,
 		removed:   make(map[worn]bool, len(scope.Removed)),
 		steered:   make(map[target]netip.Addr, len(scope.Steered)),
 		sent:      make(map[target]netip.Addr, len(scope.Sent)),
@@ -222,8 +217,6 @@ func (s *Selector) Judge(f Flow) Verdict {
 		return verdict
 	}
 	switch {
-	case verdict == Resumes && s.unsure: // if the way is another one now, neither side learns of it
-		return Stays
 	case verdict == Leaves, verdict == Moves && f.Wears != f.Source:
 		return Ends
 	case verdict == Resumes, verdict == Moves:

@@ -272,7 +272,6 @@ func TestSelector_JudgesByTheWay(t *testing.T) {
 func TestJudge_NothingIsPickedUp(t *testing.T) {
 	n := networks[kernel.IPv4]
 	all, pod := binding(n.pod, kernel.All, n.egressIP), Scope{Steered: []kernel.Binding{binding(n.pod, kernel.All, n.egressIP)}}
-	unsure := Scope{All: true, Steered: pod.Steered, Unsure: true}
 	translated := keepsPort(flow(tcp, n.pod, n.outside, n.egressIP))
 	for name, test := range map[string]struct {
 		after []kernel.Binding
@@ -283,8 +282,6 @@ func TestJudge_NothingIsPickedUp(t *testing.T) {
 	}{
 		"to a third node":        {[]kernel.Binding{all}, false, pod, flow(tcp, n.pod, n.outside, n.pod), EndsAtPod},
 		"to a third node, UDP":   {[]kernel.Binding{all}, false, pod, flow(udp, n.pod, n.outside, n.pod), Resumes},
-		"perhaps to a third one": {[]kernel.Binding{all}, false, unsure, flow(tcp, n.pod, n.outside, n.pod), Stays},
-		"perhaps it comes here":  {[]kernel.Binding{all}, true, unsure, flow(tcp, n.pod, n.outside, n.pod), EndsAtPod},
 		"the address comes here": {[]kernel.Binding{all}, true, pod, flow(tcp, n.pod, n.outside, n.pod), EndsAtPod},
 		"the address goes away":  {[]kernel.Binding{all}, false, Scope{All: true}, translated, Ends},
 		"a pod of another node":  {nil, false, Scope{Removed: []kernel.Binding{all}}, translated, Ends},

@@ -112,6 +112,14 @@ func addressOf(prefix, chain string) (addr netip.Addr, ok bool) {
 // either byte order, for nft takes those of the library's maps for big-endian.
 func ClassID(number uint8) netip.Addr { return netip.AddrFrom4([4]byte{0, number, number, 0}) }
 
+// NumberOf is the reverse of ClassID; 0 for an address that stands for no number.
+func NumberOf(classID netip.Addr) uint8 {
+	if number := classID.Unmap().AsSlice(); len(number) == 4 && classID == ClassID(number[1]) {
+		return number[1]
+	}
+	return 0
+}
+
 // Text is an element as nft prints it.
 func (s Set) Text(key Key, value netip.Addr) string {
 	switch {

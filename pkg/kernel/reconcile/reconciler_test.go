@@ -30,6 +30,7 @@ type memory struct {
 	judgedBefore       []kernel.Binding // that rules have on record still
 	blocks             []kernel.Block   // that packets of far sides are led to
 	excluded           []netip.Prefix   // from the steering, at the start
+	ways               map[kernel.Binding]netip.Addr
 	// written is what this process has written last; nil if it has not, or forgot.
 	written []kernel.Binding
 	tables  string // the fingerprint
@@ -94,7 +95,7 @@ func (m *memory) observe(context.Context) (observation, error) {
 	held := kernel.Sorted(slices.Concat(m.bindings, m.recorded, m.judgedBefore))
 	o.bindings = func() []kernel.Binding { return held }
 	o.steered = func() steering.Standing {
-		return steering.Standing{Bindings: m.bindings, Removed: m.recorded, Blocks: m.blocks, Exclusions: m.excluded}
+		return steering.Standing{Bindings: m.bindings, Removed: m.recorded, Blocks: m.blocks, Exclusions: m.excluded, Ways: m.ways}
 	}
 	if m.written != nil && !slices.Equal(m.written, m.bindings) {
 		o.differences, o.altered = []string{"other bindings"}, true
@@ -331,24 +332,31 @@ func TestReconciler_FlowsToJudgeByTheWay(t *testing.T) {
 	}
 }
 
-// TestReconciler_FlowsFromBefore: an earlier process may have ended before it judged the flows of bindings that are in the kernel. Those of
-// any of them may have left through another node than now.
+// TestReconciler_FlowsFromBefore: the flows of bindings that an earlier process has steered are judged if their packets took another way than
+// now, or if that cannot be told. The connections of others are not nudged.
 func TestReconciler_FlowsFromBefore(t *testing.T) {
+	both := []kernel.Binding{first, second}
+	ways := func(kind kernel.WayKind, node netip.Addr) kernel.Steering {
+		return kernel.Steering{Ways: map[netip.Addr]kernel.Way{first.EgressIP: {Kind: kind, Node: node}}, Nodes: []netip.Addr{secondNode, thirdNode}}
+	}
+	toSecond, led := ways(kernel.ToNode, secondNode), map[kernel.Binding]netip.Addr{first: secondNode, second: secondNode}
 	for what, test := range map[string]struct {
+		kernel   memory
 		steering kernel.Steering
-		want     conntrack.Scope
+		want     []kernel.Binding
 	}{
-		"without steering": {want: conntrack.Scope{All: true}},
-		"with steering": {
-			kernel.Steering{Ways: map[netip.Addr]kernel.Way{first.EgressIP: {Kind: kernel.ToNode, Node: secondNode}}, Nodes: []netip.Addr{secondNode}},
-			conntrack.Scope{All: true, Steered: []kernel.Binding{first, second}, Unsure: true},
-		},
+		"without steering":               {kernel: memory{bindings: both, ways: led}},
+		"nobody knows where it went":     {memory{bindings: both}, toSecond, both},
+		"one goes on, the other is here": {memory{bindings: both, ways: led}, toSecond, []kernel.Binding{second}},
+		"to a third node":                {memory{bindings: both, ways: led}, ways(kernel.ToNode, thirdNode), both},
+		"the node is lost":               {memory{bindings: both, ways: led}, ways(kernel.Blackhole, netip.Addr{}), both},
+		"the steering has not had them":  {memory{judgedBefore: both, ways: led}, ways(kernel.ToNode, thirdNode), nil},
 	} {
-		n := newNode(t, &memory{bindings: []kernel.Binding{first, second}})
+		n := newNode(t, &test.kernel)
 		n.steering = test.steering
 		n.ProxierSynced()
 		n.want(first, second, bind("10.128.0.3", "203.0.113.2"))
-		if diff := cmp.Diff([]conntrack.Scope{test.want}, n.scopes, compareNetip); diff != "" {
+		if diff := cmp.Diff([]conntrack.Scope{{All: true, Steered: test.want}}, n.scopes, compareNetip); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
@@ -413,15 +421,15 @@ func TestReconciler_FlowsToWhatIsExcludedNoMore(t *testing.T) {
 			t.Errorf("the flows can be read again, and the binding is gone (-want +got):\n%s", diff)
 		}
 	}
-	for what, before := range map[string][]netip.Prefix{"less was": cluster, "the same was": both, "nothing was steered": nil} {
+	for what, before := range map[string][]netip.Prefix{"less was": cluster, "the same was": both, "nothing was": {}} {
 		n := newNode(t, &memory{bindings: []kernel.Binding{first}, excluded: before})
 		n.ProxierSynced()
 		n.networks = kernel.Networks{ClusterCIDRs: cluster, Exclusions: excluded}
 		n.steer(nil)()
 		n.want(first)
-		want := scope{All: true, Steered: []kernel.Binding{first}, Unsure: true}
-		if len(before) == 1 {
-			want.Sent, want.Excluded = want.Steered, cluster
+		want := scope{All: true, Steered: []kernel.Binding{first}}
+		if len(before) < 2 {
+			want.Sent, want.Excluded = want.Steered, before
 		}
 		if diff := cmp.Diff([]scope{want}, n.scopes, compareNetip, comparePrefixes); diff != "" {
 			t.Errorf("excluded before the start: %s (-want +got):\n%s", what, diff)

@@ -138,16 +138,22 @@ func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
 	s.oweRemoved(removed, func(b kernel.Binding) bool { return steers(now) && stood[b] })
 }
 
-// oweFound adds the flows of bindings that the kernel had before this process. An earlier process may have ended before it judged them, or
-// before packets took the way that they take now: then they left through another node, and the far side knows them by the egress IP.
+// oweFound adds the flows of bindings that the table of the steering had before this process. They may have left through another node, and
+// the far side knows them by the egress IP then. Those that are sent to the same node as before go on by themselves, and to nudge their pods
+// at each start would use up answers that others need. If an earlier process has sent them there and ended before it nudged them, nobody
+// does.
 func (s *run) oweFound(found []kernel.Binding, now kernel.Desired) {
-	if len(found) == 0 || !steers(now.Steering) {
+	if !steers(now.Steering) {
 		return
 	}
-	s.debt.Steered, s.debt.Unsure = kernel.Sorted(append(s.debt.Steered, found...)), true
-	if len(s.stood.Exclusions) > 0 { // else nothing was steered
-		s.oweExcluded(s.stood.Exclusions, found, now.Networks)
-	}
+	stood := kernel.SetOf(s.stood.All())
+	found = slices.DeleteFunc(found, func(b kernel.Binding) bool { return !stood[b] })
+	s.oweExcluded(s.stood.Exclusions, found, now.Networks)
+	moved := slices.DeleteFunc(found, func(b kernel.Binding) bool {
+		way := now.Steering.Ways[b.EgressIP]
+		return way.Kind == kernel.ToNode && s.stood.Ways[b] == way.Node
+	})
+	s.debt.Steered = kernel.Sorted(append(s.debt.Steered, moved...))
 }
 
 func (s *run) oweRemoved(removed []kernel.Binding, steered func(kernel.Binding) bool) {

@@ -21,6 +21,8 @@ type Standing struct {
 	// Bindings are those whose pods are guarded. Given are those that give flows an egress IP: all of them, but for those that are on
 	// their way out, and none after [Halt]. Removed are those that are on record.
 	Bindings, Given, Removed []kernel.Binding
+	// Ways are the nodes that packets of bindings are sent to, as far as they can be told.
+	Ways map[kernel.Binding]netip.Addr
 	// Blocks are those ports of bound pods to which first packets of far sides are led.
 	Blocks []kernel.Block
 	// Exclusions are all networks that are never SNATed.
@@ -33,7 +35,8 @@ func (s Standing) All() []kernel.Binding {
 	return kernel.Sorted(append(all, s.Removed...))
 }
 
-func standingOf(sets nft.Content) (s Standing) {
+// standingOf returns what sets have, where these numbers are those of nodes.
+func standingOf(sets nft.Content, holders map[int]netip.Addr) (s Standing) {
 	for key := range sets[ownSet] {
 		s.Bindings = append(s.Bindings, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: key.Other})
 	}
@@ -53,6 +56,22 @@ func standingOf(sets nft.Content) (s Standing) {
 		s.Blocks = append(s.Blocks, kernel.Block{Pod: pod, EgressIP: key.Pod, Ports: key.Ports})
 	}
 	s.Bindings, s.Given, s.Removed = kernel.Sorted(s.Bindings), kernel.Sorted(s.Given), kernel.Sorted(s.Removed)
-	s.Exclusions = nft.Prefixes(sets[exclusionsSet])
+	s.Exclusions, s.Ways = nft.Prefixes(sets[exclusionsSet]), waysOf(sets, holders)
 	return s
+}
+
+func waysOf(sets nft.Content, holders map[int]netip.Addr) map[kernel.Binding]netip.Addr {
+	ways := map[kernel.Binding]netip.Addr{}
+	add := func(key nft.Key, protocol kernel.Protocol, egressIP, classID netip.Addr) {
+		if node := holders[int(nft.NumberOf(classID))]; node.IsValid() {
+			ways[kernel.Binding{Pod: key.Pod, Protocol: protocol, EgressIP: egressIP}] = node
+		}
+	}
+	for key, classID := range sets[waysMap] {
+		add(key, key.Protocol, sets[sourcesMap][key], classID)
+	}
+	for key, classID := range sets[podWaysMap] {
+		add(key, kernel.All, sets[podSourcesMap][key], classID)
+	}
+	return ways
 }

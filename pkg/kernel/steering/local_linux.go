@@ -97,7 +97,7 @@ func (w *LocalWriter) Read(ctx context.Context) (differences []string, err error
 // Standing returns what the table had when it was read or written last, and whether there was one.
 func (w *LocalWriter) Standing() (s Standing, stands bool) {
 	held := w.table.Held().Sets
-	return standingOf(held), held != nil
+	return standingOf(held, nil), held != nil
 }
 
 // Generation returns the number of the kernel's ruleset in the network namespace, which each transaction of anybody raises by one. It is 0

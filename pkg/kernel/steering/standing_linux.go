@@ -1,10 +1,13 @@
 package steering
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"net/netip"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
@@ -39,5 +42,35 @@ func Stands(ctx context.Context, family kernel.Family) (Standing, error) {
 			return Standing{}, errors.New(fault)
 		}
 	}
-	return standingOf(held.Sets), nil
+	holders, err := holdersLeft(family)
+	if err != nil {
+		holders = nil // what the bindings are is enough to go on
+	}
+	return standingOf(held.Sets, holders), nil
+}
+
+// holdersLeft returns the nodes to which whoever wrote the table sends packets, by their numbers.
+func holdersLeft(family kernel.Family) (map[int]netip.Addr, error) {
+	s, err := changes.Outlast(func() (*pathState, error) {
+		s := &pathState{config: Config{Family: family}}
+		return s, cmp.Or(s.readDevice(), s.readEntries(), s.readRoutes())
+	})
+	if err != nil {
+		return nil, err
+	}
+	remotes, holders := map[kernel.HardwareAddr]netip.Addr{}, map[int]netip.Addr{}
+	for _, p := range s.remotes {
+		remotes[p.(remote).hardwareAddr] = p.(remote).node
+	}
+	for _, p := range s.held {
+		switch p := p.(type) {
+		case neighbour:
+			holders[numberOf(p)] = remotes[p.hardwareAddr]
+		case route:
+			if innerNumber(family, p.via) == 0 && p.via.IsValid() { // with the transport Direct
+				holders[numberOf(p)] = p.via
+			}
+		}
+	}
+	return holders, nil
 }

@@ -67,7 +67,7 @@ func (w *Writer) Record(removed []kernel.Binding) (others bool) {
 }
 
 // Standing returns what the table had when it was read or written last.
-func (w *Writer) Standing() Standing { return standingOf(w.table.Held().Sets) }
+func (w *Writer) Standing() Standing { return standingOf(w.table.Held().Sets, w.numbers.holders()) }
 
 // Elements returns the number of elements that were written last.
 func (w *Writer) Elements() int { return w.table.Held().Sets.Elements() }

@@ -617,6 +617,29 @@ func TestStanding_IsWhatWasWritten(t *testing.T) {
 	})
 }
 
+// TestStanding_Ways: the next process learns to which nodes packets are sent.
+func TestStanding_Ways(t *testing.T) {
+	for _, transport := range []Transport{VXLAN, Direct} {
+		onCluster(t, func(c *cluster) {
+			c.transport = transport
+			n, toSecond := c.nodes[0], c.toNode(1)
+			n.anew()
+			one, other := c.bind(1, kernel.TCP, c.egressIP), c.bind(2, kernel.All, c.egressIP)
+			d := c.desired(one, other, c.bind(1, kernel.All, c.another))
+			d.Steering = n.steering(map[netip.Addr]kernel.Way{c.egressIP: toSecond, c.another: {Kind: kernel.Prohibit}})
+			n.write(d)
+			want := map[kernel.Binding]netip.Addr{one: toSecond.Node, other: toSecond.Node}
+			n.inside(func() error {
+				stands, err := Stands(t.Context(), c.family)
+				if written := n.Standing().Ways; !maps.Equal(stands.Ways, want) || !maps.Equal(written, want) {
+					c.Errorf("%s: packets are sent to %v, and were written to be to %v, not %v", transport, stands.Ways, written, want)
+				}
+				return err
+			})
+		})
+	}
+}
+
 // BenchmarkWriter_Move is about a change of the way of one egress IP of many.
 func BenchmarkWriter_Move(b *testing.B) {
 	for _, egressIPs := range []int{10, 1000} {
