@@ -39,9 +39,8 @@
 //	12 C  at the time of 1 to 5: the others are dead for it, and nobody answers,       pool: Member.look, Looked.apply; holders: Directory.Release
 //	      twice: it releases the address
 //	13 C  packets leave from here no more: Left. The address is removed                poolnode: Part.moved; pool: Runner.release
-//	14 C  what its pods begin is dropped for 5 s; their connections stay as they are.  holders: Directory.judge, Ways
-//	      Then C sends their packets (auto), which gets nowhere, or refuses them
-//	      (required)
+//	14 C  what its pods begin is dropped for 5 s. Then C sends it (auto), which gets   holders: Directory.judge, Ways; conntrack: Selector.waits
+//	      nowhere, or refuses it (required). Their TCP connections stay as they are
 //	15 C  its link is back: each side finds the other alive, N keeps the address,      pool: delegate.NotifyJoin;
 //	      and C asks N at once what it has                                             steerer: memberInBook.Next; holders: Announcer.Ask
 //	16 C  as 8 to 10: its pods' packets go to N

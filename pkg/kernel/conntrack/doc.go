@@ -35,8 +35,9 @@
 //	                               the pod is nudged
 //	from this node to another      as above, if the port was kept; else both sides are reset
 //
-// If no node has the address for a moment, the entries of this node's own pods stay until one has it: then they are right, or deleted as
-// above. Until then their packets go on under the egress IP, and nobody answers.
+// If no node that can be reached has the address, the TCP entries of this node's own pods stay until one has it: then they are right, or
+// deleted as above. Until then their packets go on under the egress IP, and nobody answers. Without an entry, none could be nudged then, and
+// a pod that only receives would wait for ever. Other entries stay only for the moment that a node may take to get the address.
 //
 // A nudge (see below) makes the pod's kernel send a packet, so that a pod that only receives goes on as well. If the address comes here
 // and the rules here choose another port, the far side answers that packet by a reset. Only the pod's own node nudges it, because a pod
@@ -150,9 +151,9 @@
 //
 // Where kernels do not pick TCP connections up in the middle (nf_conntrack_tcp_loose is 0), no connection outlives a move of its egress
 // IP, also if it moves while the pod's node has no process. The pod's node resets the pod, and a former holder that is alive resets both
-// sides. If the process ends between the change of the way and the reset, the connection stays, and hangs. A node that has just got the address answers
-// with a reset what far sides go on sending there, but only for a few seconds, because conntrack also calls invalid what is outside the
-// window of a connection that it knows. The chain invalid begins with these rules then:
+// sides. If the process ends between the change of the way and the reset, the connection stays, and hangs. A node that has just got the
+// address answers with a reset what far sides go on sending there, but only for a few seconds, because conntrack also calls invalid what is
+// outside the window of a connection that it knows. The chain invalid begins with these rules then:
 //
 //	set fresh { type ipv4_addr; timeout 15s; }                                            egress IPs that have come here
 //	ct state invalid meta iiftype != loopback tcp flags & (syn | rst | ack) == ack ip daddr @fresh reject with tcp reset

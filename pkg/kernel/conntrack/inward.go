@@ -53,7 +53,6 @@ func (s *Selector) inwardOf(blocks []kernel.Block) owners {
 
 // judgeInward is Judge for a flow that the far side has made known here. What is no connection has no end that a reset tells.
 func (s *Selector) judgeInward(f Flow) (verdict Verdict, is bool) {
-	const tcp = 6
 	pod, egressIP := f.Destination.Addr(), f.To.Addr()
 	if f.Zone != 0 || pod == egressIP || f.Destination.Port() != f.To.Port() || !s.inward.have(pod, egressIP, f.To.Port()) {
 		return Stays, false
@@ -61,7 +60,7 @@ func (s *Selector) judgeInward(f Flow) (verdict Verdict, is bool) {
 	of := Flow{Protocol: f.Protocol, Source: pod, Wears: egressIP}
 	now, bound := find(s.bound, of)
 	switch {
-	case bound && now == egressIP && (!s.hasWay(egressIP) || s.isLost(egressIP) && !s.elsewhere(pod)):
+	case bound && now == egressIP && (!s.hasWay(egressIP) || s.waits(f.Protocol, egressIP) && !s.elsewhere(pod)):
 		return Stays, true
 	case bound && now == egressIP && f.Protocol == tcp && !s.elsewhere(pod):
 		return Returns, true

@@ -26,7 +26,6 @@ func (r *Redirection) empty() bool { return r.After.Empty() && len(r.Before) == 
 //
 // Others may redirect connections, too: what goes elsewhere for another reason is right.
 func (r *Redirection) misdirected(t *tracked) bool {
-	const tcp = 6
 	meant, goes := t.original.destination, t.replying.source
 	if t.Protocol != tcp || t.Zone != 0 || !meant.Addr().IsValid() || !goes.Addr().IsValid() || r.isLocal(meant.Addr()) {
 		return false

@@ -95,6 +95,9 @@ type protocol uint16
 
 const every protocol = 256
 
+// tcp is the number of TCP.
+const tcp = 6
+
 // worn is a pod and protocol with an egress IP that was taken away from them.
 type worn struct {
 	target
@@ -203,10 +206,10 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 //
 // If only the way has changed, and the far side need not notice, a flow goes on instead: see [Resumes], [Moves] and [Leaves]. A flow that
 // another node translated has kept its port there. A flow that was translated here goes on only if it has kept its port, as all that were
-// steered here do. Where kernels do not pick TCP connections up in the middle, these end. While no node has the egress IP, flows of pods
-// here that could go on stay as they are, to be judged when a node takes it: a pod that is nudged before is heard nowhere.
+// steered here do. Where kernels do not pick TCP connections up in the middle, these end. While no node that can be reached has the egress
+// IP, TCP connections of pods here that could go on stay as they are, to be judged when one takes it: a pod that is nudged before is heard
+// nowhere. Others stay for as long as a node may take it at any moment ([kernel.Blackhole]).
 func (s *Selector) Judge(f Flow) Verdict {
-	const tcp = 6
 	if len(s.inward) > 0 {
 		if verdict, is := s.judgeInward(f); is {
 			return verdict
@@ -263,7 +266,7 @@ func (s *Selector) judgeWrong(f Flow, egressIP netip.Addr) Verdict {
 		return Ends
 	case !egressIP.IsValid(), f.Wears == egressIP && s.elsewhere(f.Source):
 		return Leaves
-	case f.Wears == egressIP && s.isLost(egressIP):
+	case f.Wears == egressIP && s.waits(f.Protocol, egressIP):
 		return Stays
 	case f.Wears == egressIP:
 		return Moves
@@ -277,8 +280,12 @@ func (s *Selector) elsewhere(pod netip.Addr) bool {
 	return known && home != s.self
 }
 
-// isLost tells whether a node may take an egress IP at any moment.
-func (s *Selector) isLost(egressIP netip.Addr) bool { return s.ways[egressIP].Kind == kernel.Blackhole }
+// waits tells whether flows of a protocol are to be judged when a node takes an egress IP: it may do so at any moment, or a TCP connection
+// can go on there however late that is. Others that send are rather told that nobody has the address.
+func (s *Selector) waits(protocol uint8, egressIP netip.Addr) bool {
+	kind := s.ways[egressIP].Kind
+	return kind == kernel.Blackhole || kind == kernel.Prohibit && protocol == tcp && !s.begun
+}
 
 // hasWay tells whether an egress IP leaves elsewhere.
 func (s *Selector) hasWay(egressIP netip.Addr) bool {

@@ -12,7 +12,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
-const tcp, udp, icmp, icmpv6, esp, sctp = 6, 17, 1, 58, 50, 132
+const udp, icmp, icmpv6, esp, sctp = 17, 1, 58, 50, 132
 
 func addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
@@ -223,7 +223,9 @@ func TestSelector_JudgesByTheWay(t *testing.T) {
 			"blackhole, bound again, its own port":      {[]kernel.Binding{web}, kernel.Blackhole, Scope{Removed: []kernel.Binding{web}}, keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
 			"a node has taken what was lost":            {[]kernel.Binding{web}, kernel.ToNode, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Moves},
 			"what was lost is here again":               {[]kernel.Binding{web}, here, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
-			"no node has taken what was lost":           {[]kernel.Binding{web}, kernel.Prohibit, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Moves},
+			"no node has taken what was lost":           {[]kernel.Binding{web}, kernel.Prohibit, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
+			"no node has taken what was lost, UDP":      {[]kernel.Binding{binding(n.pod, kernel.All, n.egressIP)}, kernel.Prohibit, steered(n.pod), keepsPort(flow(udp, n.pod, n.outside, n.egressIP)), Moves},
+
 			"prohibited, its own source":                {[]kernel.Binding{web}, kernel.Prohibit, all, own, Stays},
 			"prohibited, translated here":               {[]kernel.Binding{web}, kernel.Prohibit, all, flow(tcp, n.pod, n.outside, n.egressIP), Ends},
 			"another's egress IP has a way":             {[]kernel.Binding{other}, kernel.ToNode, all, own, Ends},
@@ -297,6 +299,15 @@ func TestJudge_NothingIsPickedUp(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}
 	}
+	for way, want := range map[kernel.WayKind]Verdict{kernel.Blackhole: Stays, kernel.Prohibit: Ends} {
+		after := n.plan(all)
+		after.Steering.Ways = map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: way}}
+		s := NewSelector(after, Scope{All: true}, n.local())
+		s.begun = true
+		if got := s.Judge(translated); got != want {
+			t.Errorf("no node has the address, %s: got %v, want %v", way, got, want)
+		}
+	}
 }
 
 // TestJudge_PodOfAnotherNode: the node on which a pod runs nudges it when its egress IP leaves this node, and no other.
@@ -305,8 +316,8 @@ func TestJudge_PodOfAnotherNode(t *testing.T) {
 	after := n.plan(binding(n.pod, kernel.TCP, n.egressIP))
 	after.Steering.Self = addr(n.node)
 	for home, want := range map[string]map[kernel.WayKind]Verdict{
-		n.node:       {kernel.ToNode: Moves, kernel.Blackhole: Stays},
-		n.secondNode: {kernel.ToNode: Leaves, kernel.Blackhole: Leaves},
+		n.node:       {kernel.ToNode: Moves, kernel.Blackhole: Stays, kernel.Prohibit: Stays},
+		n.secondNode: {kernel.ToNode: Leaves, kernel.Blackhole: Leaves, kernel.Prohibit: Leaves},
 	} {
 		after.Steering.Homes = map[netip.Addr]netip.Addr{addr(n.pod): addr(home)}
 		for way, want := range want {
@@ -399,7 +410,7 @@ func judgement(w world, f Flow) Verdict {
 	translatedElsewhere := own && leaves(former)
 	lost := slices.ContainsFunc(w.scope.Removed, func(b kernel.Binding) bool { return speaksOf(b) && b.EgressIP == f.Wears })
 	wrong := leaves(now) && (w.scope.All || w.scope.Pods[f.Source])
-	waits := f.Wears == now && way.Kind == kernel.Blackhole
+	waits := f.Wears == now && (way.Kind == kernel.Blackhole || way.Kind == kernel.Prohibit && f.Protocol == tcp)
 	staysBehind := w.after.Steering.Ways[f.Wears].Kind != "" && f.KeepsPort && (f.Wears == now || !now.IsValid())
 	switch {
 	case f.Zone != 0:
@@ -716,6 +727,7 @@ func TestSelector_JudgesFlowsOfTheFarSide(t *testing.T) {
 		names, every := binding(n.pod, kernel.UDP, n.egressIP), binding(n.pod, kernel.All, n.egressIP)
 		here, away := map[netip.Addr]kernel.Way(nil), map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.ToNode, Node: addr(n.secondNode)}}
 		lost := map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.Blackhole}}
+		nowhere := map[netip.Addr]kernel.Way{addr(n.egressIP): {Kind: kernel.Prohibit}}
 		moved := Scope{Pods: pods(n.pod), Blocks: []kernel.Block{block}}
 		for _, test := range []struct {
 			name  string
@@ -735,6 +747,8 @@ func TestSelector_JudgesFlowsOfTheFarSide(t *testing.T) {
 			{"the address is elsewhere, not in scope", []kernel.Binding{web}, away, Scope{Pods: pods(n.other), Blocks: moved.Blocks}, inward(tcp, 32511, 32511), n.node, Stays},
 			{"the address is lost", []kernel.Binding{web}, lost, moved, inward(tcp, 32511, 32511), n.node, Stays},
 			{"the address is lost, UDP", []kernel.Binding{names}, lost, moved, inward(udp, 32511, 32511), n.node, Stays},
+			{"no node takes the address", []kernel.Binding{web}, nowhere, moved, inward(tcp, 32511, 32511), n.node, Stays},
+			{"no node takes the address, UDP", []kernel.Binding{names}, nowhere, moved, inward(udp, 32511, 32511), n.node, Leaves},
 			{"the address is lost, the pod is elsewhere", []kernel.Binding{web}, lost, moved, inward(tcp, 32511, 32511), n.secondNode, Leaves},
 			{"the binding is removed", nil, here, Scope{Removed: []kernel.Binding{web}, Blocks: moved.Blocks}, inward(tcp, 32000, 32000), n.node, Ends},
 			{"the binding of all is removed", nil, here, Scope{Removed: []kernel.Binding{every}, Blocks: moved.Blocks}, inward(tcp, 32000, 32000), n.node, Ends},

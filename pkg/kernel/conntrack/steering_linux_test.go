@@ -122,7 +122,7 @@ func (s *steering) deletes(node int, scope Scope, want int, bindings ...kernel.B
 	after := s.plan(bindings...)
 	switch {
 	case s.lost:
-		after.Steering.Ways = map[netip.Addr]kernel.Way{s.egressIP: {Kind: kernel.Blackhole}}
+		after.Steering.Ways = map[netip.Addr]kernel.Way{s.egressIP: {Kind: kernel.Prohibit}}
 	case s.holder != node:
 		after.Steering.Ways = map[netip.Addr]kernel.Way{s.egressIP: {Kind: kernel.ToNode, Node: s.address(s.Nodes()[s.holder])}}
 	}
@@ -411,9 +411,9 @@ func TestDelete_TheAddressGoesAway(t *testing.T) {
 	})
 }
 
-// TestDelete_TheAddressIsLostForAMoment: connections that this node has translated go on when a node takes the address, which nobody has
-// had for a moment. Until then no answer of a pod to a nudge is heard.
-func TestDelete_TheAddressIsLostForAMoment(t *testing.T) {
+// TestDelete_TheAddressIsLostForAWhile: connections that this node has translated go on when a node takes the address, which nobody has
+// had for a while. Until then no answer of a pod to a nudge is heard.
+func TestDelete_TheAddressIsLostForAWhile(t *testing.T) {
 	for name, next := range map[string]int{"another node takes it": 1, "it comes back": 0} {
 		t.Run(name, func(t *testing.T) {
 			onSteeredNode(t, 0, "", func(s *steering) {
