@@ -48,7 +48,7 @@
 // pod answers to others.
 //
 // If the binding is removed, the holder resets the far side, and the pod's node resets the pod. The pod's node sends nothing to the far
-// side, which has never seen the pod's own address: what still comes from there is dropped. It does the same if the destination is
+// side, which has never seen the pod's own address: what still comes from there is dropped. Both do the same if the destination is
 // excluded from now on: the pod's packets are sent to no other node any more, and nobody would translate them.
 //
 // # Two connections with one port

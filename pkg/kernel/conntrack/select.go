@@ -41,8 +41,8 @@ type Scope struct {
 	// now: their egress IP had a [kernel.Way], to another node mostly. Those of them that are
 	// removed are in both lists.
 	Steered []kernel.Binding
-	// Sent are bindings that held before, whose packets went to another node unless the destination was in Excluded. They are here if
-	// more is excluded now.
+	// Sent are bindings that held before, whose packets went to another node, or came from one, unless the destination was in Excluded.
+	// They are here if more is excluded now.
 	Sent     []kernel.Binding
 	Excluded []netip.Prefix
 	// Blocks are the ports that pods had for themselves before the change, if bindings were removed or have taken another way.
@@ -202,7 +202,7 @@ func (s *Selector) pods(family kernel.Family, limit int) (pods []netip.Addr, few
 //     node's own addresses nor the pod's own egress IP; or
 //   - it uses its own source and leaves, and its binding was removed that had another node
 //     translate it; or
-//   - it uses its own source, and its destination was not excluded when another node translated it.
+//   - its destination was not excluded when another node translated it, or this one did for a pod of another node.
 //
 // If only the way has changed, and the far side need not notice, a flow goes on instead: see [Resumes], [Moves] and [Leaves]. A flow that
 // another node translated has kept its port there. A flow that was translated here goes on only if it has kept its port, as all that were
@@ -243,8 +243,10 @@ func (s *Selector) judge(f Flow) Verdict {
 	formerIP, steered := s.wasSteered(f)
 	same := bound && steered && formerIP == egressIP
 	switch {
-	case s.leavesNoMore(f):
+	case s.leavesNoMore(f) && f.Wears == f.Source:
 		return EndsAtPod
+	case s.leavesNoMore(f): // nothing of its pod comes here any more, and the far side would wait for it
+		return Ends
 	case bound && f.Wears == right && same && way.Kind == kernel.ToNode:
 		return Resumes
 	case bound && f.Wears == right:
@@ -312,14 +314,13 @@ func (s *Selector) wasSteered(f Flow) (egressIP netip.Addr, steered bool) {
 	return egressIP, steered && s.leaves(f.Destination.Addr(), egressIP)
 }
 
-// leavesNoMore tells whether f went to another node before its destination was excluded. Nobody translates what its pod sends now.
+// leavesNoMore tells whether f went to another node, or came from one, before its destination was excluded. Nobody translates what its pod
+// sends now.
 func (s *Selector) leavesNoMore(f Flow) bool {
-	if f.Wears != f.Source {
-		return false
-	}
 	egressIP, sent := find(s.sent, f)
 	destination := f.Destination.Addr()
-	if !sent || destination == egressIP || !s.staysInside(destination) {
+	goes, came := f.Wears == f.Source, f.Wears == egressIP && s.elsewhere(f.Source)
+	if !sent || !goes && !came || destination == egressIP || !s.staysInside(destination) {
 		return false
 	}
 	_, before := s.excluded.Find(destination)

@@ -329,6 +329,32 @@ func TestJudge_PodOfAnotherNode(t *testing.T) {
 	}
 }
 
+// TestJudge_ExcludedForAPodOfAnotherNode: the holder resets what it has translated for another node, for nothing more comes from there.
+func TestJudge_ExcludedForAPodOfAnotherNode(t *testing.T) {
+	n := networks[kernel.IPv4]
+	web := binding(n.pod, kernel.TCP, n.egressIP)
+	after := n.plan(web)
+	after.Steering.Self = addr(n.node)
+	scope := Scope{Sent: []kernel.Binding{web}, Excluded: prefixes(n.cluster)}
+	for _, test := range []struct {
+		home string
+		flow Flow
+		want Verdict
+	}{
+		{n.secondNode, flow(tcp, n.pod, n.excluded, n.egressIP), Ends},
+		{n.secondNode, flow(tcp, n.pod, n.outside, n.egressIP), Stays},
+		{n.secondNode, flow(tcp, n.pod, n.other, n.egressIP), Stays},
+		{n.secondNode, flow(tcp, n.pod, n.excluded, n.otherEgressIP), Stays},
+		{n.secondNode, flow(udp, n.pod, n.excluded, n.egressIP), Stays},
+		{n.node, flow(tcp, n.pod, n.excluded, n.egressIP), Stays},
+	} {
+		after.Steering.Homes = map[netip.Addr]netip.Addr{addr(n.pod): addr(test.home)}
+		if got := NewSelector(after, scope, n.local()).Judge(test.flow); got != test.want {
+			t.Errorf("the pod runs on %s, flow %+v: got %v, want %v", test.home, test.flow, got, test.want)
+		}
+	}
+}
+
 func TestSelector_Empty(t *testing.T) {
 	n := networks[kernel.IPv4]
 	web := binding(n.pod, kernel.TCP, n.egressIP)

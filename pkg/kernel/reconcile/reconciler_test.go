@@ -437,6 +437,19 @@ func TestReconciler_FlowsToWhatIsExcludedNoMore(t *testing.T) {
 	}
 }
 
+// TestReconciler_FlowsOfOthersPodsToWhatIsExcluded: the holder judges what it has translated for pods of other nodes.
+func TestReconciler_FlowsOfOthersPodsToWhatIsExcluded(t *testing.T) {
+	n := settledNode(t, first, second)
+	n.steering = kernel.Steering{Self: secondNode, Nodes: []netip.Addr{thirdNode}, Homes: map[netip.Addr]netip.Addr{first.Pod: thirdNode, second.Pod: secondNode}}
+	n.want(first, second)
+	n.forget()
+	n.networks = kernel.Networks{Exclusions: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
+	n.want(first, second)
+	if diff := cmp.Diff([]conntrack.Scope{{Sent: []kernel.Binding{first}}}, n.scopes, compareNetip); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestReconciler_FlowsWhileAnotherRuleWasInFront: all flows are judged when somebody else's rule is found in front of the jump. It may have
 // decided about any of them.
 func TestReconciler_FlowsWhileAnotherRuleWasInFront(t *testing.T) {

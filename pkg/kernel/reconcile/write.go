@@ -70,18 +70,18 @@ func (s *run) owe(change kernel.Change) {
 	s.oweWays(change.Steering)
 }
 
-// sent returns the bindings whose packets went to another node, or nowhere.
+// sent returns the bindings whose packets went to another node, or nowhere, or came from one.
 func (s *run) sent() (sent []kernel.Binding) {
 	for b := range s.belief.since {
-		if hasWay(s.belief.steering, b) {
+		if home, known := s.belief.steering.Homes[b.Pod]; hasWay(s.belief.steering, b) || known && home != s.belief.steering.Self {
 			sent = append(sent, b)
 		}
 	}
 	return sent
 }
 
-// oweExcluded adds the flows of those of bindings that were sent to another node, whose destinations were not excluded before. They would go
-// on under the pods' own addresses.
+// oweExcluded adds the flows of these bindings, as sent returns them, whose destinations were not excluded before. They would go on under the
+// pods' own addresses, and nobody would tell the far side.
 func (s *run) oweExcluded(before []netip.Prefix, sent []kernel.Binding, now kernel.Networks) {
 	if len(sent) == 0 || len(kernel.Without(slices.Concat(now.ClusterCIDRs, now.Exclusions), before)) == 0 {
 		return
