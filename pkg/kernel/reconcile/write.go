@@ -270,7 +270,7 @@ func (s *run) concerned() map[netip.Addr]bool {
 	}
 	pods := map[netip.Addr]bool{}
 	maps.Copy(pods, s.debt.Pods)
-	for _, b := range s.debt.Removed { // what else was steered is in Pods
+	for _, b := range s.debt.Removed { // what else was steered is in Pods or All, and Sent is judged without its bindings
 		pods[b.Pod] = true
 	}
 	return pods

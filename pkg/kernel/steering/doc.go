@@ -496,7 +496,8 @@
 //
 // The transaction that removes bindings records them ([Writer.Record], [LocalWriter.Write]) in the set removed, which no rule uses. If
 // the process dies before it has ended their flows, the next one finds them there ([Stands], [LocalWriter.Standing]). When these are ended
-// the record goes: what an unbound pod begins from then on is nobody's to end.
+// this table's record goes: what an unbound pod begins from then on is nobody's to end. That of the smaller table stays until its next write:
+// where nothing is steered, no flow under a pod's own address is taken for one of a former binding.
 //
 // A node that begins to steer makes the table before the device, and enables IPv6 on the device only when the IPv6 table is there:
 // packets that arrive without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is steered any more
