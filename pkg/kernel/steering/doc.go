@@ -344,12 +344,13 @@
 //	    chain postrouting {
 //	        type nat hook postrouting priority -197;
 //	        ip daddr != @exclusions
-//	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
-//	            snat to ip saddr . meta l4proto map @sources fully-random
+//	            ip saddr . ct protocol . ip daddr != @own                   not to its own egress IP
+//	            snat to ip saddr . ct protocol map @sources fully-random
 //	        the same for bindings of all protocols, if there are any
 //	    }
 //	}
 //
+// The flow tells the protocol, because an Authentication Header hides that of an IPv6 packet, and a pod could leave under its own address.
 // A packet costs the same however many bindings there are. The kernel asks a rule's map first, so that who is not bound is through
 // after one lookup, and after two where there are bindings of all protocols. With verdicts in the maps, as above, a pod's own egress IP would take no
 // lookup, and each change follow all elements. The chain is behind that of the steering, so that an earlier process's table decides

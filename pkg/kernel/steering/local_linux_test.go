@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -398,6 +399,33 @@ func TestLocal_Packets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLocal_HiddenProtocol: a bound pod leaves under its egress IP, too, if it puts an Authentication Header in front of its datagrams.
+func TestLocal_HiddenProtocol(t *testing.T) {
+	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, kernel.IPv6, lab.Config{Pods: 1, IPv6: true, Masquerade: true})
+			n := &localNode{T: t, lab: c.lab, family: kernel.IPv6, LocalWriter: NewLocalWriter(kernel.IPv6)}
+			c.holdsOn(0, c.egressIP)
+			n.write(n.plan(c.bind(1, protocol, c.egressIP)))
+			right := c.count(c.lab.Outside(), "prerouting", -400, "meta l4proto 51 ip6 saddr "+c.egressIP.String())
+			wrong := c.count(c.lab.Outside(), "prerouting", -400, "meta l4proto 51 ip6 saddr != "+c.egressIP.String())
+			pod := c.lab.Pod(1)
+			err := pod.Do(func() error {
+				return pod.SendBehindAH(netip.AddrPortFrom(c.addr(pod), 9000), netip.AddrPortFrom(c.outside(), 8079), "who?")
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(lab.Stretch(5 * time.Second)); right.packets()+wrong.packets() == 0 && time.Now().Before(deadline); {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if right.packets() != 1 || wrong.packets() > 0 {
+				t.Errorf("%d packets have left from the egress IP, and %d from elsewhere", right.packets(), wrong.packets())
+			}
+		})
+	}
 }
 
 // TestLocal_TextIsAccepted: what is printed for readers is what is written.

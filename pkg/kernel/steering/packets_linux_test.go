@@ -1581,9 +1581,7 @@ func TestPackets_HiddenProtocol(t *testing.T) {
 				do(hide)
 				before := all.packets()
 				do(say)
-				for deadline := time.Now().Add(5 * time.Second); all.packets() == before && time.Now().Before(deadline); {
-					time.Sleep(5 * time.Millisecond)
-				}
+				all.awaitMore(before)
 				do(hide)
 				do(say)
 			}
