@@ -1555,8 +1555,11 @@ func TestPackets_RoamsToAThirdNode(t *testing.T) {
 	}
 }
 
+// finBehindAH is the end of a TCP connection that nobody knows, behind an Authentication Header.
+var finBehindAH = []byte{unix.IPPROTO_TCP, 2, 7: 1, 11: 1, 16: 40, 0, 31, 143, 28: 5 << 4, 0x11, 35: 0}
+
 // TestPackets_HiddenProtocol: a bound pod that puts an Authentication Header in front of its datagrams begins no flow with it, and sends nothing
-// in one that it has begun, here or by another node.
+// in one that it has begun, here or by another node, nor what is of no flow.
 func TestPackets_HiddenProtocol(t *testing.T) {
 	for name, protocol := range map[string]kernel.Protocol{"by protocol": kernel.UDP, "all": kernel.All} {
 		t.Run(name, func(t *testing.T) {
@@ -1583,9 +1586,10 @@ func TestPackets_HiddenProtocol(t *testing.T) {
 				do(say)
 				all.awaitMore(before)
 				do(hide)
+				c.sendIP(from, unix.IPPROTO_AH, to.Addr(), finBehindAH...)
 				do(say)
 			}
-			all.awaitMore(1)
+			all.awaitMore(3)
 			if packets := wrong.packets() + hidden.packets(); packets > 0 {
 				t.Errorf("%d packets have left from elsewhere than the egress IP", packets)
 			}
