@@ -20,6 +20,8 @@ type Steering struct {
 	// Held are the egress IPs that this node has, or may get at any moment, and other nodes send packets here for. An address that
 	// all nodes use where the pods run is not among them.
 	Held map[netip.Addr]bool
+	// Absent are those of Held that are not on this node, although packets leave from here: no node has them.
+	Absent map[netip.Addr]bool
 	// Claimed are the egress IPs that Services claim, sorted. Only a node that has one may send from it.
 	Claimed []netip.Addr
 	// Nodes are the addresses under which the other nodes know each other, sorted. With a tunnel they are of the IP family of Self,
@@ -103,6 +105,6 @@ const (
 
 // Equal tells whether s and o are the same ways, addresses and nodes.
 func (s Steering) Equal(o Steering) bool {
-	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && maps.Equal(s.Held, o.Held) && slices.Equal(s.Claimed, o.Claimed) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes) &&
+	return s.Self == o.Self && maps.Equal(s.Ways, o.Ways) && maps.Equal(s.Held, o.Held) && maps.Equal(s.Absent, o.Absent) && slices.Equal(s.Claimed, o.Claimed) && slices.Equal(s.Nodes, o.Nodes) && maps.Equal(s.Senders, o.Senders) && maps.Equal(s.Homes, o.Homes) &&
 		s.Roaming == o.Roaming && slices.Equal(s.Blocks, o.Blocks) && maps.Equal(s.Shared, o.Shared)
 }

@@ -450,6 +450,9 @@ func TestFor_WhoSends(t *testing.T) {
 	expect := func(how string, has bool) {
 		t.Helper()
 		got, err := For(v1.IPv4Protocol, config, kernelConfig, 0, objects)
+		if absent := has && !objects.Held[egressIP]; got.Absent[egressIP] != absent {
+			t.Errorf("%s: no node has what may come: %v, want %v", how, got.Absent[egressIP], absent)
+		}
 		if home := got.Homes[netip.MustParseAddr("10.128.1.11")]; (home == far) != has || got.Held[egressIP] != has || err != nil {
 			t.Errorf("%s: got %+v, %v; want the pod's node: %v", how, got, err, has)
 		}

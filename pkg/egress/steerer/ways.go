@@ -119,11 +119,15 @@ func (s *Steerer) steeringAt(family v1.IPFamily, m moment) (result kernel.Steeri
 	claimed, own := m.EgressIPs[family], s.node.Own()
 	result.Claimed = claimed
 	result.Ways = s.ways(claimed, m)
-	result.Held = map[netip.Addr]bool{}
+	result.Held, result.Absent = map[netip.Addr]bool{}, map[netip.Addr]bool{}
 	for _, ip := range claimed {
 		// Connections to one that this node is about to take live on only if it is prepared.
-		if s.mayCome(ip) || s.node.Holder(ip, m.now).State == holders.Local {
+		local := s.node.Holder(ip, m.now).State == holders.Local
+		if s.mayCome(ip) || local {
 			result.Held[ip] = true
+			if _, away := result.Ways[ip]; !away && !local {
+				result.Absent[ip] = true
+			}
 		}
 		_, has := own[ip]
 		here = here || has || s.mayCome(ip)

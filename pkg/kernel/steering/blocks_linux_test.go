@@ -579,13 +579,21 @@ func TestBlocks_DatagramsWhileFresh(t *testing.T) {
 }
 
 // TestBlocks_FreshWhereAnyMayCome: an egress IP that may come to a node is fresh when its packets leave from there, and were sent elsewhere
-// before, or dropped.
+// before, or dropped, or no node had it.
 func TestBlocks_FreshWhereAnyMayCome(t *testing.T) {
 	onBlocks(t, func(c *cluster) {
 		n, d := c.nodes[0], c.desired(append(c.bindEach(kernel.UDP), c.bind(1, kernel.All, c.another))...)
+		here, there, lost, nowhere := c.toNode(0), c.toNode(1), kernel.Way{Kind: kernel.Blackhole}, kernel.Way{Kind: "by the pod's node"}
 		takes := func(way kernel.Way) kernel.Steering {
+			absent := way == nowhere
+			if absent {
+				way = here
+			}
 			d.Steering = n.steering(map[netip.Addr]kernel.Way{c.egressIP: way, c.another: way})
 			d.Steering.Held = map[netip.Addr]bool{c.egressIP: true, c.another: true}
+			if absent {
+				d.Steering.Absent = d.Steering.Held
+			}
 			return d.Steering
 		}
 		write := func(way kernel.Way) {
@@ -593,7 +601,6 @@ func TestBlocks_FreshWhereAnyMayCome(t *testing.T) {
 			n.write(d)
 		}
 		update := func(way kernel.Way) { n.update(takes(way)) }
-		here, there, lost := c.toNode(0), c.toNode(1), kernel.Way{Kind: kernel.Blackhole}
 		for i, step := range []struct {
 			how  func(kernel.Way)
 			way  kernel.Way
@@ -603,6 +610,9 @@ func TestBlocks_FreshWhereAnyMayCome(t *testing.T) {
 			{write, there, false, 0},
 			{update, here, false, 2},
 			{update, lost, false, 0},
+			{update, nowhere, false, 0},
+			{update, here, false, 2},
+			{update, there, false, 0},
 			{write, here, false, 2},
 			{write, here, true, 0},
 			{write, there, true, 0},

@@ -106,6 +106,8 @@ type content struct {
 	pods int
 	ways map[netip.Addr]kernel.Way
 	held map[netip.Addr]bool
+	// absent are those of held that no node has.
+	absent map[netip.Addr]bool
 	// nodes are the other nodes, and senders their hardware addresses without a tunnel.
 	nodes   []netip.Addr
 	senders map[netip.Addr]kernel.HardwareAddr
@@ -175,6 +177,7 @@ func (c *content) apply(edit nft.Edit, change kernel.Change, leaving []kernel.Bi
 	}
 	if change.SteeringChanged {
 		c.ways, c.held, c.nodes, c.senders = change.Steering.Ways, change.Steering.Held, change.Steering.Nodes, change.Steering.Senders
+		c.absent = change.Steering.Absent
 		held, claimed := nft.Elements{}, nft.Elements{}
 		for egressIP := range c.held {
 			held[nft.Key{Pod: egressIP}] = netip.Addr{}
@@ -345,7 +348,7 @@ func placesOf(b kernel.Binding) places {
 	return places{ownSet, boundSet, sourcesMap, waysMap, blocksMap, fullBlocksMap, own, key}
 }
 
-// here returns the egress IPs that are here, of those that may come: their packets take no other way.
+// here returns the egress IPs that are here, of those that may come: their packets take no other way, and some node has them.
 func (c *content) here() map[netip.Addr]bool {
 	if !c.hasBlocks {
 		return nil // nobody asks
@@ -353,7 +356,7 @@ func (c *content) here() map[netip.Addr]bool {
 	here := maps.Clone(c.held)
 	maps.DeleteFunc(here, func(egressIP netip.Addr, _ bool) bool {
 		_, away := c.ways[egressIP]
-		return away
+		return away || c.absent[egressIP]
 	})
 	return here
 }
