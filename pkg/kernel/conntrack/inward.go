@@ -60,7 +60,7 @@ func (s *Selector) judgeInward(f Flow) (verdict Verdict, is bool) {
 	of := Flow{Protocol: f.Protocol, Source: pod, Wears: egressIP}
 	now, bound := find(s.bound, of)
 	switch {
-	case bound && now == egressIP && (!s.hasWay(egressIP) || s.waits(f.Protocol, egressIP) && !s.elsewhere(pod)):
+	case bound && now == egressIP && (!s.hasWay(egressIP) || s.waits(f, egressIP) && !s.elsewhere(pod)):
 		return Stays, true
 	case bound && now == egressIP && f.Protocol == tcp && !s.elsewhere(pod):
 		return Returns, true

@@ -162,7 +162,7 @@ func decode(body []byte) (t tracked) {
 			t.id = a.whole
 		}
 	}
-	t.KeepsPort = t.original.source.Port() == t.replying.destination.Port()
+	t.Answered, t.KeepsPort = t.replied, t.original.source.Port() == t.replying.destination.Port()
 	return t
 }
 

@@ -23,6 +23,8 @@ type Flow struct {
 	Wears netip.Addr
 	// KeepsPort: the far side sees the source's own port, too. A flow without ports keeps it.
 	KeepsPort bool
+	// Answered: the far side has sent something.
+	Answered bool
 	// Zone is the conntrack zone, of either direction; 0 is the one of the node's own network.
 	Zone uint16
 }
@@ -268,7 +270,7 @@ func (s *Selector) judgeWrong(f Flow, egressIP netip.Addr) Verdict {
 		return Ends
 	case !egressIP.IsValid(), f.Wears == egressIP && s.elsewhere(f.Source):
 		return Leaves
-	case f.Wears == egressIP && s.waits(f.Protocol, egressIP):
+	case f.Wears == egressIP && s.waits(f, egressIP):
 		return Stays
 	case f.Wears == egressIP:
 		return Moves
@@ -282,11 +284,11 @@ func (s *Selector) elsewhere(pod netip.Addr) bool {
 	return known && home != s.self
 }
 
-// waits tells whether flows of a protocol are to be judged when a node takes an egress IP: it may do so at any moment, or a TCP connection
-// can go on there however late that is. Others that send are rather told that nobody has the address.
-func (s *Selector) waits(protocol uint8, egressIP netip.Addr) bool {
+// waits tells whether a flow is to be judged when a node takes an egress IP: it may do so at any moment, or a TCP connection can go on there
+// however late that is. Who sends otherwise is rather told that nobody has the address.
+func (s *Selector) waits(f Flow, egressIP netip.Addr) bool {
 	kind := s.ways[egressIP].Kind
-	return kind == kernel.Blackhole || kind == kernel.Prohibit && protocol == tcp && !s.begun
+	return kind == kernel.Blackhole || kind == kernel.Prohibit && f.Protocol == tcp && f.Answered && !s.begun
 }
 
 // hasWay tells whether an egress IP leaves elsewhere.

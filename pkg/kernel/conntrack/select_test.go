@@ -37,7 +37,7 @@ func pods(list ...string) map[netip.Addr]bool {
 
 // flow is a flow of zone 0.
 func flow(protocol uint8, source, destination, wears string) Flow {
-	f := Flow{Protocol: protocol, Source: addr(source), Wears: addr(wears)}
+	f := Flow{Protocol: protocol, Source: addr(source), Wears: addr(wears), Answered: true}
 	if ap, err := netip.ParseAddrPort(destination); err == nil {
 		f.Destination = ap
 	} else {
@@ -48,6 +48,11 @@ func flow(protocol uint8, source, destination, wears string) Flow {
 
 func inZone(zone uint16, f Flow) Flow {
 	f.Zone = zone
+	return f
+}
+
+func unanswered(f Flow) Flow {
+	f.Answered = false
 	return f
 }
 
@@ -224,6 +229,7 @@ func TestSelector_JudgesByTheWay(t *testing.T) {
 			"a node has taken what was lost":            {[]kernel.Binding{web}, kernel.ToNode, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Moves},
 			"what was lost is here again":               {[]kernel.Binding{web}, here, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
 			"no node has taken what was lost":           {[]kernel.Binding{web}, kernel.Prohibit, steered(n.pod), keepsPort(flow(tcp, n.pod, n.outside, n.egressIP)), Stays},
+			"no node has taken what was lost, a SYN":    {[]kernel.Binding{web}, kernel.Prohibit, steered(n.pod), unanswered(keepsPort(flow(tcp, n.pod, n.outside, n.egressIP))), Moves},
 			"no node has taken what was lost, UDP":      {[]kernel.Binding{binding(n.pod, kernel.All, n.egressIP)}, kernel.Prohibit, steered(n.pod), keepsPort(flow(udp, n.pod, n.outside, n.egressIP)), Moves},
 
 			"prohibited, its own source":                {[]kernel.Binding{web}, kernel.Prohibit, all, own, Stays},
@@ -436,7 +442,7 @@ func judgement(w world, f Flow) Verdict {
 	translatedElsewhere := own && leaves(former)
 	lost := slices.ContainsFunc(w.scope.Removed, func(b kernel.Binding) bool { return speaksOf(b) && b.EgressIP == f.Wears })
 	wrong := leaves(now) && (w.scope.All || w.scope.Pods[f.Source])
-	waits := f.Wears == now && (way.Kind == kernel.Blackhole || way.Kind == kernel.Prohibit && f.Protocol == tcp)
+	waits := f.Wears == now && (way.Kind == kernel.Blackhole || way.Kind == kernel.Prohibit && f.Protocol == tcp && f.Answered)
 	staysBehind := w.after.Steering.Ways[f.Wears].Kind != "" && f.KeepsPort && (f.Wears == now || !now.IsValid())
 	switch {
 	case f.Zone != 0:
@@ -550,7 +556,7 @@ func (w world) flow(r *rand.Rand) Flow {
 	return Flow{
 		Protocol: []uint8{tcp, udp, sctp, icmp, 0}[r.IntN(5)],
 		Source:   source, Destination: netip.AddrPortFrom(some(), uint16(r.IntN(2))), Wears: []netip.Addr{source, some(), some()}[r.IntN(3)],
-		KeepsPort: r.IntN(2) == 0, Zone: uint16(max(0, r.IntN(10)-8)),
+		KeepsPort: r.IntN(2) == 0, Answered: r.IntN(2) == 0, Zone: uint16(max(0, r.IntN(10)-8)),
 	}
 }
 

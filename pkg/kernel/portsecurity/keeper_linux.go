@@ -295,8 +295,10 @@ func (k *Keeper) bind(ctx context.Context, family kernel.Family, added []kernel.
 	if looked && len(added)+len(k.adopted[family]) == 0 && slices.Equal(k.claimed[family], claimed) {
 		return // as in most syncs; a write that failed is tried again anyway
 	}
+	if !slices.Equal(k.claimed[family], claimed) {
+		k.writer.Claim(family, claimed)
+	}
 	k.pods[family], k.claimed[family] = pods, claimed
-	k.writer.Claim(family, claimed)
 	if !looked {
 		k.look(ctx)
 	}

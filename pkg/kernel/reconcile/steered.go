@@ -106,7 +106,7 @@ func (d *steeredDriver) observeSteering(ctx context.Context, o *observation) (fu
 	if d.writer == nil {
 		stands, err := steering.Stands(ctx, d.config.Family)
 		if err != nil {
-			o.steering = []string{unreadable(err)}
+			o.steering, stands.Unread = []string{unreadable(err)}, true
 		}
 		return func() steering.Standing { return stands }, nil
 	}

@@ -134,8 +134,14 @@ func sortedBlocks(blocks []kernel.Block) []kernel.Block {
 // oweUnplanned is owe for the removal of bindings that this process has not written. If there is steering, packets of those in its table may
 // have left through another node.
 func (s *run) oweUnplanned(removed []kernel.Binding, now kernel.Steering) {
+	stood := s.whatStood()
+	s.oweRemoved(removed, func(b kernel.Binding) bool { return steers(now) && stood(b) })
+}
+
+// whatStood tells which bindings the table of the steering had before this process; all may have, if nobody can tell.
+func (s *run) whatStood() func(kernel.Binding) bool {
 	stood := kernel.SetOf(s.stood.All())
-	s.oweRemoved(removed, func(b kernel.Binding) bool { return steers(now) && stood[b] })
+	return func(b kernel.Binding) bool { return stood[b] || s.stood.Unread }
 }
 
 // oweFound adds the flows of bindings that the table of the steering had before this process. They may have left through another node, and
@@ -146,8 +152,8 @@ func (s *run) oweFound(found []kernel.Binding, now kernel.Desired) {
 	if !steers(now.Steering) {
 		return
 	}
-	stood := kernel.SetOf(s.stood.All())
-	found = slices.DeleteFunc(found, func(b kernel.Binding) bool { return !stood[b] })
+	stood := s.whatStood()
+	found = slices.DeleteFunc(found, func(b kernel.Binding) bool { return !stood(b) })
 	s.oweExcluded(s.stood.Exclusions, found, now.Networks)
 	moved := slices.DeleteFunc(found, func(b kernel.Binding) bool {
 		way := now.Steering.Ways[b.EgressIP]

@@ -27,6 +27,8 @@ type Standing struct {
 	Blocks []kernel.Block
 	// Exclusions are all networks that are never SNATed.
 	Exclusions []netip.Prefix
+	// Unread: nobody can tell what there is.
+	Unread bool
 }
 
 // All returns the bindings whose packets may be leaving, or may have left until lately, from an egress IP.

@@ -42,11 +42,16 @@ func Stands(ctx context.Context, family kernel.Family) (Standing, error) {
 			return Standing{}, errors.New(fault)
 		}
 	}
+	return standingLeft(family, held.Sets), nil
+}
+
+// standingLeft returns what sets have that another process has written.
+func standingLeft(family kernel.Family, sets nft.Content) Standing {
 	holders, err := holdersLeft(family)
 	if err != nil {
 		holders = nil // what the bindings are is enough to go on
 	}
-	return standingOf(held.Sets, holders), nil
+	return standingOf(sets, holders)
 }
 
 // holdersLeft returns the nodes to which whoever wrote the table sends packets, by their numbers.

@@ -19,7 +19,7 @@ const SourceNATPriority = -199
 
 // The sets of the table. Those of pods are for bindings of all protocols.
 const (
-	clusterSet    = "cluster" // without a tunnel
+	clusterSet    = "cluster"
 	exclusionsSet = "exclusions"
 	nodesSet      = "nodes"       // the other nodes of the cluster
 	speakersMap   = "speakers"    // node : goto the node's chain, with a tunnel

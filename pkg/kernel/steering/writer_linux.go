@@ -67,7 +67,12 @@ func (w *Writer) Record(removed []kernel.Binding) (others bool) {
 }
 
 // Standing returns what the table had when it was read or written last.
-func (w *Writer) Standing() Standing { return standingOf(w.table.Held().Sets, w.numbers.holders()) }
+func (w *Writer) Standing() Standing {
+	if w.numbers == nil { // nothing has been written: the numbers are those of who wrote the table
+		return standingLeft(w.config.Family, w.table.Held().Sets)
+	}
+	return standingOf(w.table.Held().Sets, w.numbers.holders())
+}
 
 // Elements returns the number of elements that were written last.
 func (w *Writer) Elements() int { return w.table.Held().Sets.Elements() }
