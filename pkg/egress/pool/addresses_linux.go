@@ -134,11 +134,29 @@ func (l *links) serves(ip netip.Addr) bool {
 	return there && (l.up[index] || !subnet.Up)
 }
 
+// isDisplaced tells whether an address of the pool is on an interface that has not its subnet, while another one with a link has.
+func (l *links) isDisplaced(ip netip.Addr) bool {
+	index, there := l.ours[ip]
+	subnet, found := SubnetOf(l.networks, ip)
+	return there && found && subnet.Up && !slices.Contains(l.subnets, subnetOn{subnet, index})
+}
+
 // byLink groups addresses by the interfaces that they are asked for on.
 func (l *links) byLink(addresses []netip.Addr) map[*net.Interface][]netip.Addr {
 	result := map[*net.Interface][]netip.Addr{}
 	for _, ip := range addresses {
 		if link, found := l.link(ip); found {
+			result[link] = append(result[link], ip)
+		}
+	}
+	return result
+}
+
+// byOwn groups addresses of the pool by the interfaces that they are on.
+func (l *links) byOwn(addresses []netip.Addr) map[*net.Interface][]netip.Addr {
+	result := map[*net.Interface][]netip.Addr{}
+	for _, ip := range addresses {
+		if link := l.byIndex[l.ours[ip]]; link != nil {
 			result[link] = append(result[link], ip)
 		}
 	}

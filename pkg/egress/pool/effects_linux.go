@@ -84,7 +84,8 @@ func (r *Runner) ask(ctx context.Context, l *links, addresses, witnesses map[*ne
 			if err != nil {
 				all.err = err
 			}
-			if len(macs) == 0 && len(witnesses[link]) > 0 {
+			isUnasked := func(ip netip.Addr) bool { return slices.Contains(unasked, ip) }
+			if len(macs) == 0 && len(slices.DeleteFunc(slices.Clone(witnesses[link]), isUnasked)) > 0 {
 				all.cut = append(all.cut, group...)
 			}
 		})
@@ -127,6 +128,9 @@ func (r *Runner) probe(ctx context.Context, logger klog.Logger, p Probe) {
 		}
 	}
 	if len(failed) > 0 {
+		if err == nil {
+			err = errors.New("no interface has a subnet with it")
+		}
 		logger.V(2).Info("Cannot ask whether another host has an egress IP, so it is not taken", "addresses", failed, "err", err)
 	}
 	r.Tell(result)
@@ -143,7 +147,7 @@ func (r *Runner) look(ctx context.Context, logger klog.Logger, a LookAround) {
 	peers := slices.Collect(maps.Keys(r.peers()))
 	gateways := l.defaultGateways()
 	result.At = time.Now()
-	all := r.ask(ctx, l, merge(l.byLink(slices.Concat(peers, a.Own)), gateways), nil, func(ip netip.Addr) {
+	all := r.ask(ctx, l, merge(merge(l.byLink(peers), l.byOwn(a.Own)), gateways), nil, func(ip netip.Addr) {
 		if slices.Contains(a.Own, ip) {
 			r.Tell(Answered{At: result.At, Addresses: []netip.Addr{ip}})
 		}
@@ -195,7 +199,7 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 			}
 		}
 		index, there := l.ours[ip]
-		if !there {
+		if !there || r.isAstray(l, ip) {
 			gone = append(gone, ip)
 			continue
 		}
@@ -207,6 +211,21 @@ func (r *Runner) renew(logger klog.Logger, addresses []netip.Addr) {
 	if len(gone) > 0 {
 		r.Tell(Removed{gone}) // which nobody has noticed
 	}
+}
+
+// displacedFor is how long an address stays on an interface that has lost its subnet: DHCP may take it away for a moment.
+const displacedFor = 10 * time.Second
+
+// isAstray tells whether an address has been for so long on an interface that has lost its subnet, while another one with a link has it.
+func (r *Runner) isAstray(l *links, ip netip.Addr) bool {
+	maps.DeleteFunc(r.displaced, func(ip netip.Addr, _ time.Time) bool { return !l.isDisplaced(ip) })
+	if !l.isDisplaced(ip) {
+		return false
+	}
+	if r.displaced[ip].IsZero() {
+		r.displaced[ip] = l.at
+	}
+	return l.at.Sub(r.displaced[ip]) >= displacedFor
 }
 
 // takeAddresses puts addresses on this node, announces them, and returns what the member is to hear if some could not be taken. One whose former holder serves

@@ -132,6 +132,8 @@ type Runner struct {
 	announce time.Time
 	// last are the last moves of addresses.
 	last map[netip.Addr]Move
+	// displaced has since when addresses are on an interface that has lost their subnet. It is of the goroutine that renews them.
+	displaced map[netip.Addr]time.Time
 }
 
 // kernel has the addresses of this node.
@@ -175,7 +177,7 @@ func NewRunner(c Config, member Decider) *Runner {
 		config: c,
 		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored}, readdressed: wake.New(),
 		member: member,
-		last:   map[netip.Addr]Move{}, removing: map[netip.Addr]bool{},
+		last:   map[netip.Addr]Move{}, displaced: map[netip.Addr]time.Time{}, removing: map[netip.Addr]bool{},
 	}
 }
 

@@ -554,6 +554,23 @@ func TestKernelAddresses_ServedWithoutASubnet(t *testing.T) {
 	if !after.serves(ip) {
 		t.Error("it is not served on the interface that has lost its subnet")
 	}
+	if own := after.byOwn([]netip.Addr{ip}); len(own) != 1 || !slices.Contains(own[after.byIndex[link.Index]], ip) {
+		t.Errorf("it is asked for on %v", own)
+	}
+	r := &Runner{displaced: map[netip.Addr]time.Time{}}
+	for _, step := range []struct {
+		after time.Duration
+		want  bool
+	}{{0, false}, {displacedFor - time.Second, false}, {displacedFor, true}} {
+		later := *after
+		later.at = after.at.Add(step.after)
+		if got := r.isAstray(&later, ip); got != step.want {
+			t.Errorf("after %s it is to be elsewhere: %t", step.after, got)
+		}
+	}
+	if r.isAstray(&links{at: after.at.Add(time.Hour)}, ip) || len(r.displaced) > 0 {
+		t.Errorf("remembered of an address that is gone: %v", r.displaced)
+	}
 }
 
 // TestDefaultGateways_OfAllRoutes: also those by link-local addresses, of which the interface matters, and of several next hops.

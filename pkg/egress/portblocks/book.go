@@ -35,7 +35,7 @@ const (
 	// firstRetry is when a write is tried again that failed; twice as long each time, up to longestRetry.
 	firstRetry, longestRetry = time.Second, 15 * time.Second
 	// longestTurn bounds how long a node leaves something to others that all hear of at once.
-	longestTurn = 10 * time.Second
+	longestTurn = 2 * time.Second
 )
 
 // Claim says which node has a block of an egress IP. A node that is empty is not known: nobody gets the block.

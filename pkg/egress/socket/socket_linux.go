@@ -96,14 +96,20 @@ func (l *Listener) Serve(ctx context.Context, on net.Listener, handler http.Hand
 		if loss := <-lost; loss != nil {
 			err = loss
 		}
-		return errors.Join(fmt.Errorf("serving on %s: %w", l.path, err), l.Close(), server.Close())
+		return errors.Join(fmt.Errorf("serving on %s: %w", l.path, err), l.Close(), end(ctx, server))
 	}
+	_ = end(ctx, server) // the process ends
+	return nil
+}
+
+// end lets requests that are under way be answered for a moment.
+func end(ctx context.Context, server *http.Server) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
-	if server.Shutdown(last) != nil {
-		_ = server.Close()
+	if server.Shutdown(last) == nil {
+		return nil
 	}
-	return nil
+	return server.Close()
 }
 
 // awaitLoss ends listening when the socket has lost its name, so that nobody can ask any more, and returns that as an error; nil when ctx ends.

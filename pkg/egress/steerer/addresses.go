@@ -84,6 +84,12 @@ func (s *Steerer) Troubles(others ...map[netip.Addr]tell.Trouble) map[plan.Servi
 	return troubles
 }
 
+// isOwnView tells whether it is this node that does not reach another one, and others may.
+func (s *Steerer) isOwnView(m moment, node netip.Addr) bool {
+	self := m.Judged[s.config.Outer].Primary[s.state.Config.NodeName]
+	return s.config.Kernel.Transport == steering.Direct || steering.HardwareAddrOf(node) == steering.HardwareAddrOf(self)
+}
+
 // troublesOf returns what is wrong with the egress IPs of a family.
 func (s *Steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	m := s.lockAsked(family)
@@ -93,7 +99,7 @@ func (s *Steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	for _, ip := range claimed {
 		if h := holder(ip); h.State == holders.Lost && now.Sub(h.Since) > tell.Lasting {
 			note, own := fmt.Sprintf("%s is lost with %s, which has or had it (%s): pods reach nothing outside. Bring the node back, or put the address on another one.", ip, h.Node, h.Why), false
-			if s.config.Kernel.Transport == steering.Direct && s.node.Holder(ip, now).State == holders.Remote { // this node does not reach it, others may
+			if raw := s.node.Holder(ip, now); raw.State == holders.Remote && s.isOwnView(m, raw.Address) {
 				note, own = "On some nodes, for example "+s.state.Config.NodeName+": "+note, true
 			}
 			troubles[ip] = tell.Trouble{Reason: addressLost, Note: note, Own: own}

@@ -83,6 +83,11 @@ func TestSteerer_NodesAlike(t *testing.T) {
 		if a := s.Addresses(v1.IPv4Protocol)[0]; !strings.Contains(a.Why, test.why) {
 			t.Errorf("%s: %q, want %q", name, a.Why, test.why)
 		}
+		m := s.lockAsked(v1.IPv4Protocol)
+		own := s.isOwnView(m, test.ip)
+		if s.mu.Unlock(); own == (name == "one like another node's") {
+			t.Errorf("%s: other nodes do not see it: %t", name, own)
+		}
 		got, _ := s.Sync(v1.IPv4Protocol)
 		if len(got.Nodes) != 1 {
 			t.Errorf("%s: senders %v, want node-b alone", name, got.Nodes)

@@ -90,11 +90,6 @@ func HardwareAddrOf(node netip.Addr) (a kernel.HardwareAddr) {
 	return a
 }
 
-// HardwareAddr returns by what the other nodes know a node in the tunnel. In IPv6 an address has more bits, so two nodes may have the same.
-func HardwareAddr(node netip.Addr) kernel.HardwareAddr {
-	return kernel.HardwareAddr(HardwareAddrOf(node))
-}
-
 // innerAddr returns the next hop of a number, an address on steer0. That of number 0 is this node's.
 func innerAddr(family kernel.Family, number int) netip.Addr {
 	if family == kernel.IPv4 {
