@@ -41,7 +41,8 @@ type steered struct {
 	syncs, wakes int
 	known        atomic.Int32
 	// came has the addresses that have come, and when.
-	came map[netip.Addr]time.Time
+	came   map[netip.Addr]time.Time
+	noting sync.Mutex // of came
 }
 
 func newSteered(t testing.TB, mode holders.Mode, clusterCIDRs ...netip.Prefix) *steered {
@@ -63,6 +64,8 @@ func newSteeredOver(t testing.TB, outer v1.IPFamily, mode holders.Mode, clusterC
 		Outer: outer, Running: &sync.WaitGroup{},
 		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known.Add(1) },
 		Came: func(came map[netip.Addr]bool, at time.Time) {
+			s.noting.Lock()
+			defer s.noting.Unlock()
 			for ip := range came {
 				s.came[ip] = at
 			}
