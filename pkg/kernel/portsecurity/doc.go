@@ -1,16 +1,16 @@
-// Package portsecurity keeps other pods from using a bound pod's address. A packet that has the address of a bound pod as its source
-// passes only by the network interface behind which that pod is. It writes one nftables table of the family netdev, for both IP
+// Package portsecurity keeps other pods from using a bound pod's address, and all from using an egress IP. A packet that has the address of a
+// bound pod as its source passes only by the network interface behind which that pod is. It writes one nftables table of the family netdev, for both IP
 // families, with a chain at the ingress of each interface that leads to a pod.
 //
 //	pod ─► eth0 ═ veth ─► INGRESS -500  its own address ─► bridge, PREROUTING, …
-//	                                    the address of a bound pod that is elsewhere ─► dropped, counted
+//	                                    the address of a bound pod that is elsewhere, or an egress IP ─► dropped, counted
 //
 // # Table
 //
 //	table netdev openshift-egress-port-security {
 //	    counter spoofed-ipv4, spoofed-ipv6
-//	    set bound-ipv4  { type ipv4_addr; }                 bound pods
-//	    set placed-ipv4 { type ipv4_addr; }                 those of them that are behind a known interface; the same for IPv6
+//	    set bound-ipv4  { type ipv4_addr; }                 bound pods, and egress IPs that Services claim
+//	    set placed-ipv4 { type ipv4_addr; }                 the same, but bound pods only behind a known interface; both for IPv6, too
 //
 //	    chain pod-12-veth1234 {
 //	        type filter hook ingress device "veth1234" priority -500;
@@ -32,8 +32,8 @@
 //	    chain untold, and chain tagged-untold { the same with @placed-… }
 //	}
 //
-// A packet with the pod's own address passes one comparison, whoever is bound. The sets hold the addresses of all pods that are bound
-// on this node: its own, and those of other nodes whose egress IP is here. What comes from a pod for one of the latter is no business of
+// A packet with the pod's own address passes one comparison, whoever is bound. As long as no pod is bound there is no table. The sets hold
+// the addresses of all pods that are bound on this node: its own, and those of other nodes whose egress IP is here. What comes from a pod for one of the latter is no business of
 // an interface of which nothing is known: package steering drops it if it does not come from the pod's node.
 //
 // The kernel has taken a frame's first VLAN tag off before this hook, and may take off the second one behind it: a bridge with VLANs does,
@@ -86,6 +86,6 @@
 //
 // # What it is not
 //
-// It decides nothing about packets whose source is not the address of a bound pod. It does not look at ARP or neighbour discovery. A pod
+// It decides nothing about packets whose source is neither the address of a bound pod nor an egress IP. It does not look at ARP or neighbour discovery. A pod
 // can lie there and receive another pod's packets, but it cannot answer from that pod's address.
 package portsecurity

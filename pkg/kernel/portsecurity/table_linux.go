@@ -94,11 +94,11 @@ func foreign(sets map[kernel.Family]string, behindTags string) (rules []nft.Rule
 	}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		f := families[family]
-		rules = append(rules, rule("the address of a bound pod that is elsewhere", f.word+" saddr @"+sets[family]+drop(f.counter)))
+		rules = append(rules, rule("the address of a bound pod that is elsewhere, or an egress IP", f.word+" saddr @"+sets[family]+drop(f.counter)))
 	}
-	// In packets without a second tag these are bytes of both addresses, which together are no bound pod's.
+	// In packets without a second tag these are bytes of both addresses, which together are none of the set.
 	f := families[kernel.IPv6]
-	return append(rules, rule("the address of a bound pod, behind a second VLAN tag",
+	return append(rules, rule("the same, behind a second VLAN tag",
 		"meta protocol ip6 "+f.sourceBehindTag+" @"+sets[kernel.IPv6]+drop(f.counter)))
 }
 
@@ -111,7 +111,7 @@ func foreignBehindTags(sets map[kernel.Family]string) (rules []nft.Rule) {
 	}
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		f := families[family]
-		rules = append(rules, rule("the address of a bound pod, behind two VLAN tags",
+		rules = append(rules, rule("the same, behind two VLAN tags",
 			fmt.Sprintf("@nh,16,16 %#x %s @%s", f.etherType, f.sourceBehindTag, sets[family])+drop(f.counter)))
 	}
 	return rules
