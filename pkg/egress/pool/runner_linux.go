@@ -335,14 +335,14 @@ func (r *Runner) done() {
 	}
 }
 
-// asItIs leaves the addresses out of a [Removed] that this node serves: they were taken again since.
+// asItIs leaves the addresses out of a [Removed] that this node serves where they belong: they were taken again since.
 func (r *Runner) asItIs(e Event) Event {
 	removed, is := e.(Removed)
 	if !is {
 		return e
 	}
 	if l, err := r.kernel.read(); err == nil {
-		removed.Addresses = slices.DeleteFunc(removed.Addresses, l.serves)
+		removed.Addresses = slices.DeleteFunc(removed.Addresses, func(ip netip.Addr) bool { return l.serves(ip) && !r.isAstray(l, ip) })
 	}
 	return removed
 }

@@ -568,6 +568,15 @@ func TestKernelAddresses_ServedWithoutASubnet(t *testing.T) {
 			t.Errorf("after %s it is to be elsewhere: %t", step.after, got)
 		}
 	}
+	r.kernel = kernelAddresses{networks: poolNetworks}
+	for since, want := range map[time.Duration]int{0: 0, displacedFor: 1} {
+		r.displaced[ip] = time.Now().Add(-since)
+		var removed Event
+		p.must(host.Do(func() error { removed = r.asItIs(Removed{[]netip.Addr{ip}}); return nil }))
+		if got := removed.(Removed).Addresses; len(got) != want {
+			t.Errorf("after %s the member is told to release %v", since, got)
+		}
+	}
 	if r.isAstray(&links{at: after.at.Add(time.Hour)}, ip) || len(r.displaced) > 0 {
 		t.Errorf("remembered of an address that is gone: %v", r.displaced)
 	}

@@ -50,8 +50,8 @@
 // after the same time, if no other block is free. Such a block is quiet once more, so that a node that comes back with its pods learns
 // that they have lost their blocks before others use them.
 //
-// If somebody deletes the Lease, the nodes that have blocks write it again within two seconds, one after the other, with all that they knew. Only nodes that started in between can
-// then claim what others have. If the Lease cannot be read, nobody claims anything, and pods keep what they have. No node deletes a Lease.
+// If somebody deletes the Lease, the nodes that have blocks write it again within two seconds, one after the other, with all that they
+// knew. Only nodes that started in between can then claim what others have. If the Lease cannot be read, nobody claims anything, and pods keep what they have. No node deletes a Lease.
 //
 // # What the package never does
 //
