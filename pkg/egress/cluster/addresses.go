@@ -16,17 +16,6 @@ var Families = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 // FamilyOf returns the IP family of an address.
 func FamilyOf(ip netip.Addr) v1.IPFamily { return v1.IPFamily(kernel.FamilyOf(ip)) }
 
-// ofFamily returns those of list whose address is of family.
-func ofFamily[T any](family v1.IPFamily, list []T, address func(T) netip.Addr) []T {
-	var result []T
-	for _, item := range list {
-		if FamilyOf(address(item)) == family {
-			result = append(result, item)
-		}
-	}
-	return result
-}
-
 // parseIP reads text as the proxier does, leading zeros included; ok is false if it is no IP address.
 func parseIP(text string) (ip netip.Addr, ok bool) {
 	if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" { // as most are; it allocates nothing

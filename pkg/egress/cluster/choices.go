@@ -407,7 +407,8 @@ func (s *State) forgetChoices(node string) (changed bool) {
 	return s.replaceChoices(node, nil)
 }
 
-// keepChoices has the pods of a Service, which had one egress IP and has several now, keep it.
+// keepChoices has the pods of a Service, which had one egress IP and has several now, keep it. Where it has one alone now, nothing is assumed of
+// its pods any more.
 func (s *State) keepChoices(name types.NamespacedName, before, after service) {
 	for _, family := range Families {
 		had, has := before.parts[family].soleClaim(), after.parts[family]
@@ -418,6 +419,7 @@ func (s *State) keepChoices(name types.NamespacedName, before, after service) {
 			s.keepChoice(family, name, had.EgressIP, among, before.headless)
 		}
 	}
+	s.dropAssumed(name, after)
 }
 
 func (s *State) keepChoice(family v1.IPFamily, name types.NamespacedName, had netip.Addr, among []netip.Addr, headless bool) {
@@ -484,10 +486,10 @@ func (s *State) recountAssumed(name types.NamespacedName, before, after []plan.E
 }
 
 // dropAssumed forgets what is assumed of a Service's endpoints where it has one egress IP alone now. Nothing follows for plans.
-func (s *State) dropAssumed(name types.NamespacedName) {
+func (s *State) dropAssumed(name types.NamespacedName, now service) {
 	assumed := s.choices.assumed[name]
 	maps.DeleteFunc(assumed, func(on podOn, _ *assumption) bool {
-		part := s.services[name].parts[FamilyOf(on.pod)]
+		part := now.parts[FamilyOf(on.pod)]
 		return part == nil || part.claim == nil || !part.claim.Several()
 	})
 	if len(assumed) == 0 {

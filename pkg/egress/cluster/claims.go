@@ -49,8 +49,7 @@ func (c candidate) address() plan.Address {
 // convertService reads a Service's claims. The external IPs come from the object itself:
 // the proxier's own view of them goes silent with the gate AllowServiceExternalIPs.
 func convertService(object *v1.Service, config Config) service {
-	svc := service{uid: object.UID}
-	svc.headless, svc.block = isHeadless(object), portBlockOf(object)
+	svc := service{uid: object.UID, headless: isHeadless(object)}
 	if !takesPart(object) {
 		return svc
 	}
@@ -68,6 +67,7 @@ func convertService(object *v1.Service, config Config) service {
 			claim:   claims[family],
 		}
 	}
+	svc.block = portBlockOf(object)
 	return svc
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
 	discovery "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -158,6 +159,17 @@ func (s *State) tellEndpoints(owner types.NamespacedName, before, after []plan.E
 		s.planners[family].ReplaceEndpoints(PlanName(owner), ofFamily(family, before, endpointAddr), ofFamily(family, after, endpointAddr))
 	}
 	return Here
+}
+
+// ofFamily returns those of list whose address is of family.
+func ofFamily[T any](family v1.IPFamily, list []T, address func(T) netip.Addr) []T {
+	var result []T
+	for _, item := range list {
+		if FamilyOf(address(item)) == family {
+			result = append(result, item)
+		}
+	}
+	return result
 }
 
 func endpointAddr(e plan.Endpoint) netip.Addr { return e.Addr }

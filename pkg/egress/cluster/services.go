@@ -132,7 +132,6 @@ func (s *State) replaceService(name types.NamespacedName, now service) (changed 
 			s.indexService(name, 1)
 		}
 	})
-	s.dropAssumed(name)
 	return true
 }
 
