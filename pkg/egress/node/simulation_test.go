@@ -23,7 +23,7 @@ import (
 // that are not are told every 50 ms. A node that has taken an address passes packets on, and one that has released it drops them, as
 // package handover does.
 type simulation struct {
-	*testing.T
+	testing.TB
 	random *rand.Rand
 	now    time.Duration
 	queue  queue
@@ -54,8 +54,8 @@ type simulation struct {
 	// sending is since when packets of an address leave from two nodes that hear each other, and twofold the longest time of that.
 	sending map[pair]time.Duration
 	twofold time.Duration
-	// touched is when something changed last of what is checked all the time.
-	touched time.Duration
+	// touched is when something changed last of what is checked all the time, and checked when that was done last.
+	touched, checked time.Duration
 	// siblings and zones are what the nodes are told of them.
 	siblings map[netip.Addr][]netip.Addr
 	zones    map[string]string
@@ -151,12 +151,13 @@ func addresses(n int) (list []netip.Addr) {
 	return list
 }
 
-func newSimulation(t *testing.T, seed uint64, nodes, addrs int) *simulation {
-	s := &simulation{T: t, random: rand.New(rand.NewPCG(seed, 1)), wanted: addresses(addrs), foreign: map[netip.Addr]bool{}, twice: map[netip.Addr]*overlap{}}
+func newSimulation(t testing.TB, seed uint64, nodes, addrs int) *simulation {
+	s := &simulation{TB: t, random: rand.New(rand.NewPCG(seed, 1)), wanted: addresses(addrs), foreign: map[netip.Addr]bool{}, twice: map[netip.Addr]*overlap{}}
 	for i := range nodes {
 		s.nodes = append(s.nodes, &simulatedNode{
 			name: fmt.Sprintf("node-%d", i+1), index: i, skew: time.Duration(s.random.Int64N(int64(2*time.Hour))) - time.Hour,
 			kernel: map[netip.Addr]time.Duration{}, passes: map[netip.Addr]passing{}, drops: map[netip.Addr]time.Duration{}, seen: map[int]bool{}, exchanged: map[int]bool{}, wrong: map[int]time.Duration{},
+			differs: map[netip.Addr]time.Duration{},
 		})
 	}
 	for _, n := range s.nodes {
@@ -239,10 +240,10 @@ func (s *simulation) named(name string) *simulatedNode {
 	return s.nodes[slices.IndexFunc(s.nodes, func(n *simulatedNode) bool { return n.name == name })]
 }
 
-// holderOf returns the name of a node whose kernel has an address, and whose machine is on.
+// holderOf returns the name of a node whose kernel has an address, and whose machine and link are on.
 func (s *simulation) holderOf(ip netip.Addr) string {
 	for _, n := range s.nodes {
-		if _, has := n.kernel[ip]; has && !n.off {
+		if _, has := n.kernel[ip]; has && !n.off && !n.down {
 			return n.name
 		}
 	}
@@ -605,13 +606,26 @@ func (s *simulation) tick() {
 			s.tell(n, pool.Tick{})
 		}
 	}
-	if s.now-s.touched > dropTime+time.Second && len(s.twice)+len(s.sending) == 0 {
-		return // all is as it was
+	if s.checksNow() {
+		s.checked = s.now
+		s.checkTwice()
+		s.checkPasses()
+		s.checkHere()
+		s.checkSending()
 	}
-	s.checkTwice()
-	s.checkPasses()
-	s.checkHere()
-	s.checkSending()
+}
+
+// checksNow tells whether something may be wrong: all the time for a moment after a change and while something lasts that must not last long, and
+// now and then for as long as time alone may change something.
+func (s *simulation) checksNow() bool {
+	since := s.now - s.touched
+	switch {
+	case len(s.twice)+len(s.sending) > 0 || slices.ContainsFunc(s.nodes, func(n *simulatedNode) bool { return len(n.differs) > 0 }):
+		return true
+	case since > dropTime+time.Second:
+		return false // all is as it was
+	}
+	return since <= 2*lag || s.now-s.checked >= 2*lag
 }
 
 // detect has a process find out that another one is alive or dead.

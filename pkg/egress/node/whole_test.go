@@ -1,10 +1,13 @@
 package node
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -195,28 +198,34 @@ func (s *simulation) checkSaid(n *simulatedNode) {
 func (s *simulation) checkHere() {
 	for _, n := range s.nodes {
 		if s.leases == nil || !n.running || n.off || s.now < n.paused+lag || n.Own() == nil {
-			n.differs = nil
+			clear(n.differs)
 			continue
 		}
-		handing := map[netip.Addr]bool{}
-		for ip := range n.HandingOver(s.clock(n)) {
-			handing[ip] = true
-		}
-		differs := map[netip.Addr]time.Duration{}
+		now := s.clock(n)
 		for _, ip := range s.wanted {
 			_, has := n.kernel[ip]
-			if here := n.Holder(ip, s.clock(n)).State == holders.Local; here == has || here && handing[ip] {
+			if here := n.Holder(ip, now).State == holders.Local; here == has || here && n.handsOver(ip, now) {
+				delete(n.differs, ip)
 				continue
 			}
-			if differs[ip] = s.now; n.differs[ip] > 0 {
-				differs[ip] = n.differs[ip]
-			}
-			if s.now-differs[ip] > lag {
-				s.Errorf("%v: for %v, %s has %s: %v; and sends its packets: %v", s.now, s.now-differs[ip], n.name, ip, has, !has)
+			since, known := n.differs[ip]
+			if !known {
+				n.differs[ip] = s.now
+			} else if s.now-since > lag {
+				s.Errorf("%v: for %v, %s has %s: %v; and sends its packets: %v", s.now, s.now-since, n.name, ip, has, !has)
 			}
 		}
-		n.differs = differs
 	}
+}
+
+// handsOver tells whether another node has taken an address over, and packets still leave from this one.
+func (n *simulatedNode) handsOver(ip netip.Addr, now time.Time) bool {
+	for handing := range n.HandingOver(now) {
+		if handing == ip {
+			return true
+		}
+	}
+	return false
 }
 
 // note notes the epochs that a process is told.
@@ -273,17 +282,28 @@ func (s *simulation) checkSending() {
 // ledFrom fails unless the ways of a node lead to the ones that have the addresses.
 func (s *simulation) ledFrom(n *simulatedNode) {
 	s.Helper()
+	if wrong := s.misled(n); wrong != "" {
+		s.Error(wrong)
+	}
+}
+
+// misled says which way of a node does not lead to the one that has the address, or that none has it; it is empty if there is no such way.
+func (s *simulation) misled(n *simulatedNode) string {
 	ways := n.Ways(s.wanted, holders.Auto, s.clock(n))
 	for _, ip := range s.wanted {
-		holder := s.named(s.holderOf(ip))
-		want := kernel.Way{Kind: kernel.ToNode, Node: holder.address()}
-		if n == holder {
-			want = kernel.Way{}
+		name := s.holderOf(ip)
+		if name == "" {
+			return fmt.Sprintf("%v: nobody has %s", s.now, ip)
+		}
+		holder, want := s.named(name), kernel.Way{}
+		if n != holder {
+			want = kernel.Way{Kind: kernel.ToNode, Node: holder.address()}
 		}
 		if way := ways[ip]; way != want {
-			s.Errorf("%v: %s, which %s has, leads from %s to %+v, want %+v; it knows %+v", s.now, ip, holder.name, n.name, way, want, n.Holder(ip, s.clock(n)))
+			return fmt.Sprintf("%v: %s, which %s has, leads from %s to %+v, want %+v; it knows %+v", s.now, ip, holder.name, n.name, way, want, n.Holder(ip, s.clock(n)))
 		}
 	}
+	return ""
 }
 
 // led fails unless the ways of all nodes lead to the one that has an address, and its Lease alone says so.
@@ -373,4 +393,68 @@ func TestNode_RandomHistories(t *testing.T) {
 		}
 	}
 	t.Logf("%d moves; two nodes had one address for %v at most, and its packets left from both for %v; all were served %v after the last fault", moves, longest, twofold, slowest)
+}
+
+// TestNode_Failover: see failover.
+func TestNode_Failover(t *testing.T) {
+	for seed := range uint64(200) {
+		failover(t, seed)
+	}
+}
+
+// BenchmarkNode_Failover tells how many whole failovers there are in a second, on all CPUs.
+func BenchmarkNode_Failover(b *testing.B) {
+	var seed atomic.Uint64
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			failover(b, seed.Add(1))
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "failovers/s")
+}
+
+// failover has the holder of an address fail, one of three nodes that have just started. It fails unless its addresses are soon on the others, and
+// their packets are led there.
+func failover(t testing.TB, seed uint64) {
+	s := newSimulation(t, seed, 3, 8)
+	s.reliable = true
+	s.withLeases()
+	s.settle(nil)
+	fails := s.named(s.holderOf(s.wanted[s.random.IntN(len(s.wanted))]))
+	switch s.random.IntN(3) {
+	case 0:
+		s.powerOff(fails)
+	case 1:
+		s.setLink(fails, false)
+	case 2:
+		s.drain(fails, true)
+	}
+	s.settle(fails)
+	if t.Failed() {
+		t.Fatalf("seed %d; moves:\n%s", seed, strings.Join(s.moves, "\n"))
+	}
+}
+
+// settle lets time pass until all addresses are on nodes besides one, and the packets of these nodes are led there. It fails if that takes long.
+func (s *simulation) settle(besides *simulatedNode) {
+	s.Helper()
+	for end := s.now + 3*time.Second; ; s.run(10 * time.Millisecond) {
+		wrong := ""
+		for _, n := range s.nodes {
+			switch {
+			case wrong != "":
+			case n != besides:
+				wrong = s.misled(n)
+			case slices.ContainsFunc(s.wanted, func(ip netip.Addr) bool { return s.holderOf(ip) == n.name }):
+				wrong = fmt.Sprintf("%v: %s still has addresses", s.now, n.name)
+			}
+		}
+		if wrong == "" {
+			return
+		}
+		if s.now > end {
+			s.Error(wrong)
+			return
+		}
+	}
 }
