@@ -53,9 +53,8 @@
 // node.Node. While that lock or the poolnode's is held, no other lock is taken, so decisions about addresses never wait for a plan that
 // is being made; what follows from them is done after the lock is released. Statements, this node's addresses, snapshots of the objects
 // and lists of attachments have numbers, so that an older one never replaces a newer one. No lock is held while
-// another one is taken, but that with which the pool's Runner tells its members of nodes, one change after the other. The
-// sourceports.Allocator asks the cluster.State and the portblocks.Keeper first, and then keeps what follows, or has it looked at again if
-// something has changed meanwhile.
+// another one is taken: the sourceports.Allocator asks the cluster.State and the portblocks.Keeper first, and then keeps what follows, or has
+// it looked at again if something has changed meanwhile.
 //
 // Questions of people and metrics change nothing that packets depend on, except that a verification has the differences repaired that it
 // finds. The proxier reports its syncs with its own lock held, so that report only sets an atomic and wakes the loop.

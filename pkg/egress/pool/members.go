@@ -152,7 +152,7 @@ func (m *members) start(f func()) {
 
 // setNodes says which nodes the cluster has, at which addresses, each at one of its own, and which are in the pool. A node that has
 // just left the pool is a member until it has handed its addresses over.
-// One call comes after another. The map must not be changed.
+// One goroutine calls it. The map must not be changed.
 func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
 	at := make(map[netip.Addr]string, len(nodes))
 	for name, address := range nodes {

@@ -101,17 +101,16 @@ type Runner struct {
 	config Config
 	kernel kernel
 
-	// telling is held while the members are told which nodes there are, so that the last word is the newest.
-	telling sync.Mutex
-
 	mu    sync.Mutex
 	queue []Event
 	// due is when the oldest event came that the goroutine of Run has not dealt with; zero if there is none.
 	due time.Time
-	// nodes and pool are what the members are told. members is nil as long as there are none.
-	nodes   map[string]netip.Addr
-	pool    []string
-	members *members
+	// nodes and pool are what the goroutine of speak tells the members; replaced says that they are other ones. members is nil as long as there
+	// are none.
+	nodes    map[string]netip.Addr
+	pool     []string
+	replaced wake.Signal
+	members  *members
 	// address is this node's, by which the other nodes reach it; readdressed says that it is another one.
 	address     netip.Addr
 	readdressed wake.Signal
@@ -175,7 +174,7 @@ type Status struct {
 func NewRunner(c Config, member Decider) *Runner {
 	return &Runner{
 		config: c,
-		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored}, readdressed: wake.New(),
+		kernel: kernelAddresses{networks: c.Networks, ignored: c.Ignored}, readdressed: wake.New(), replaced: wake.New(),
 		member: member,
 		last:   map[netip.Addr]Move{}, displaced: map[netip.Addr]time.Time{}, removing: map[netip.Addr]bool{},
 	}
@@ -248,20 +247,8 @@ func (r *Runner) SetNodes(nodes map[string]netip.Addr, pool []string, zones map[
 		r.readdressed.Send()
 	}
 	r.mu.Unlock()
-	r.tellMembers()
+	r.replaced.Send()
 	r.Tell(Pool{pool, zones})
-}
-
-// tellMembers tells the members, if there are any, which nodes there are.
-func (r *Runner) tellMembers() {
-	r.telling.Lock()
-	defer r.telling.Unlock()
-	r.mu.Lock()
-	members, nodes, pool := r.members, r.nodes, r.pool
-	r.mu.Unlock()
-	if members != nil {
-		members.setNodes(nodes, pool)
-	}
 }
 
 // publish tells the members, if there are any, this one's state.
@@ -460,7 +447,7 @@ func (r *Runner) speak(ctx context.Context) {
 		}
 		again = nil
 		r.Tell(joined{})
-		r.stay(ctx, logger)
+		r.stay(ctx, logger, members)
 		r.endMembers(logger, members)
 	}
 }
@@ -474,8 +461,9 @@ func withOwner(err error, owners *portowner.Cache) error {
 	return fmt.Errorf("%w, by %s: end it, or choose another port with egress-snat-assign-port on all nodes", err, owners.Find(refused.protocol, refused.at))
 }
 
-// stay returns when this node's address changes, or ctx ends. Until then it notes whether there is a key.
-func (r *Runner) stay(ctx context.Context, logger klog.Logger) {
+// stay returns when this node's address changes, or ctx ends. Until then it tells the members which nodes there are, and notes whether there is a
+// key.
+func (r *Runner) stay(ctx context.Context, logger klog.Logger, members *members) {
 	look := time.NewTicker(openAgain)
 	defer look.Stop()
 	for {
@@ -490,6 +478,8 @@ func (r *Runner) stay(ctx context.Context, logger klog.Logger) {
 		case <-r.readdressed:
 			r.readdressed.Send() // for the next round
 			return
+		case <-r.replaced:
+			members.setNodes(r.placed())
 		case <-look.C:
 		}
 	}
@@ -504,11 +494,18 @@ func (r *Runner) join(logger klog.Logger) (*members, error) {
 	if err != nil {
 		return nil, err
 	}
+	members.setNodes(r.placed())
 	r.mu.Lock()
 	r.members = members
 	r.mu.Unlock()
-	r.tellMembers()
 	return members, nil
+}
+
+// placed returns which nodes there are, at which addresses, and which are in the pool.
+func (r *Runner) placed() (nodes map[string]netip.Addr, pool []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.nodes, r.pool
 }
 
 // endMembers ends that.
