@@ -25,6 +25,7 @@
 //	single-again the same on another node: the difference between two equal nodes
 //	legacy, nft  the rules of package iptables, written by either back end
 //	nftables     the table of a node that steers nothing, beside the nftables proxier's
+//	map          in its place one rule that looks a pod's egress IP up in a map: the least for any number of pods in nftables
 //
 // Before a structure is measured, the far side must see a sample of all loads from the right addresses.
 //

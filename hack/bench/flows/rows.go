@@ -24,19 +24,23 @@ var rows = []row{
 	{key{"nft", "one"}, "single", 0.85, 0.85},
 	{key{"none-legacy", "one"}, "single", 0, 0},
 	{key{"single-again", "one"}, "single", 0, 0},
+	{key{"map", "one"}, "single", 0, 0},
 
 	{key{"nftables", "random"}, "single", 0.95, 0.80},
 	{key{"legacy", "random"}, "single", 0.90, 0.65},
 	{key{"nft", "random"}, "single", 0, 0},
 	{key{"single-again", "random"}, "single", 0, 0},
+	{key{"map", "random"}, "single", 0, 0},
 
 	{key{"nftables", "unbound"}, "none-nftables", 0.95, 0.95},
 	{key{"legacy", "unbound"}, "none-legacy", 0.95, 0.95},
 	{key{"nft", "unbound"}, "none-nft", 0.95, 0.95},
+	{key{"map", "unbound"}, "none-nftables", 0, 0},
 
 	{key{"nftables", "unbound-random"}, "none-nftables", 0.95, 0.95},
 	{key{"legacy", "unbound-random"}, "none-legacy", 0.95, 0.95},
 	{key{"nft", "unbound-random"}, "none-nft", 0.95, 0.95},
+	{key{"map", "unbound-random"}, "none-nftables", 0, 0},
 
 	{key{"nftables", established}, "single", 0.98, 0.98},
 	{key{"legacy", established}, "single", 0.98, 0.98},

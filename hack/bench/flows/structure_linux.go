@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/openshift/origin-node/hack/bench/tables"
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // structure is a way to write rules.
@@ -36,6 +38,7 @@ var (
 		legacyTree,
 		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.Rules), asPlanned, 0},
 		nftablesMap,
+		{"map", "one lookup", lab.NFT, nftablesProxier, oneLookup, asPlanned, 0},
 	}
 )
 
@@ -88,6 +91,17 @@ func masquerading(ctx context.Context, h *host) error {
 
 func singleRule(ctx context.Context, h *host, _ kernel.Desired) error {
 	return h.restore(ctx, fmt.Sprintf("*nat\n-I POSTROUTING -s %s -j SNAT --to-source %s --random-fully\nCOMMIT\n", lab.ClusterV4, singleIP))
+}
+
+// oneLookup gives each pod its egress IP, and asks for nothing else.
+func oneLookup(ctx context.Context, h *host, d kernel.Desired) error {
+	var b strings.Builder
+	b.WriteString("table ip lookup { map sources { type ipv4_addr : ipv4_addr; elements = {")
+	for _, binding := range d.Bindings {
+		fmt.Fprintf(&b, "%s : %s,\n", binding.Pod, binding.EgressIP)
+	}
+	fmt.Fprintf(&b, "}; }; chain postrouting { type nat hook postrouting priority %d; snat to ip saddr map @sources fully-random; }; }\n", steering.LocalSourceNATPriority)
+	return tables.Feed(ctx, h.lab.Node(), b.String(), "nft", "-f", "-")
 }
 
 // written writes with the product's own writers.
