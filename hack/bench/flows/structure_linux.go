@@ -96,7 +96,7 @@ func singleRule(ctx context.Context, h *host, _ kernel.Desired) error {
 // oneLookup gives each pod its egress IP, and asks for nothing else.
 func oneLookup(ctx context.Context, h *host, d kernel.Desired) error {
 	var b strings.Builder
-	b.WriteString("table ip lookup { map sources { type ipv4_addr : ipv4_addr; elements = {")
+	fmt.Fprintf(&b, "table ip lookup { map sources { type ipv4_addr : ipv4_addr; size %d; elements = {", len(d.Bindings))
 	for _, binding := range d.Bindings {
 		fmt.Fprintf(&b, "%s : %s,\n", binding.Pod, binding.EgressIP)
 	}

@@ -54,7 +54,7 @@ type simulation struct {
 	// sending is since when packets of an address leave from two nodes that hear each other, and twofold the longest time of that.
 	sending map[pair]time.Duration
 	twofold time.Duration
-	// touched is when something changed last of what is checked all the time, and checked when that was done last.
+	// touched is when something changed last of what the checks look at, and checked when they did so last.
 	touched, checked time.Duration
 	// siblings and zones are what the nodes are told of them.
 	siblings map[netip.Addr][]netip.Addr
@@ -112,6 +112,9 @@ type passing struct {
 	until time.Duration
 }
 
+// tickAgain is how often what goes on by itself is looked at.
+const tickAgain = 10 * time.Millisecond
+
 // passTime is how long packets are passed on, dropTime how long those are dropped that might be passed on.
 const passTime, dropTime = 2 * time.Second, 3 * time.Second
 
@@ -166,7 +169,7 @@ func newSimulation(t testing.TB, seed uint64, nodes, addrs int) *simulation {
 		s.after(s.between(0, pool.JoinAgain), func() { s.every(pool.JoinAgain, func() { s.join(n) }) })
 		s.after(s.between(0, pool.RemindAgain), func() { s.every(pool.RemindAgain, func() { s.remind(n) }) })
 	}
-	s.every(10*time.Millisecond, s.tick)
+	s.every(tickAgain, s.tick)
 	return s
 }
 
@@ -586,6 +589,9 @@ func (s *simulation) ask(n *simulatedNode, addresses []netip.Addr, answers map[n
 // tick is what goes on by itself.
 func (s *simulation) tick() {
 	for _, n := range s.nodes {
+		if since := s.now - n.paused; since >= 0 && since < tickAgain {
+			s.touched = s.now // what was left out while it did nothing counts again
+		}
 		var gone []netip.Addr
 		for ip, until := range n.kernel {
 			if until <= s.now {
@@ -616,7 +622,7 @@ func (s *simulation) tick() {
 }
 
 // checksNow tells whether something may be wrong: all the time for a moment after a change and while something lasts that must not last long, and
-// now and then for as long as time alone may change something.
+// now and then for as long as time alone may change something, which is found 2*lag late at most.
 func (s *simulation) checksNow() bool {
 	since := s.now - s.touched
 	switch {

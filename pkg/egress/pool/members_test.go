@@ -202,16 +202,44 @@ func (m testMembers) awaitAlive(t *testing.T, name string, now bool) {
 	}
 }
 
-// TestRunner_SpeaksAtItsNewAddress: the address of a Node may change while its process runs.
-func TestRunner_SpeaksAtItsNewAddress(t *testing.T) {
-	b := newTestMembers(t, "b")
+// runOnLoopback has a Runner run until the test ends.
+func runOnLoopback(t *testing.T) *Runner {
 	r, _ := newFakeRunner()
 	r.config.Port = loopbackPort
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { r.Run(ctx) })
-	defer running.Wait()
-	defer cancel()
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return r
+}
+
+// TestRunner_NodesThatCome: a process that speaks already hears of Nodes that come later, and speaks with them.
+func TestRunner_NodesThatCome(t *testing.T) {
+	b := newTestMembers(t, "b")
+	r := runOnLoopback(t)
+	nodes := map[string]netip.Addr{"a": onLoopback(0)}
+	r.SetNodes(nodes, []string{"a"}, nil)
+	speaks := func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.members != nil
+	}
+	for !speaks() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	nodes = map[string]netip.Addr{"a": onLoopback(0), "b": nodesOnLoopback["b"]}
+	b.setNodes(nodes, []string{"a", "b"})
+	r.SetNodes(nodes, []string{"a", "b"}, nil)
+	b.awaitAlive(t, "a", true)
+}
+
+// TestRunner_SpeaksAtItsNewAddress: the address of a Node may change while its process runs.
+func TestRunner_SpeaksAtItsNewAddress(t *testing.T) {
+	b := newTestMembers(t, "b")
+	r := runOnLoopback(t)
 	for _, address := range []netip.Addr{onLoopback(0), onLoopback(2)} {
 		nodes := map[string]netip.Addr{"a": address, "b": nodesOnLoopback["b"]}
 		b.setNodes(nodes, []string{"a", "b"})
