@@ -291,7 +291,7 @@ verify-lint: ## Check the Go code with golangci-lint
 install: ## Install the binary, the unit and the example configuration below DESTDIR
 	install -D -m 0755 $(BINARY) $(DESTDIR)$(PREFIX)/bin/openshift
 	install -d -m 0755 $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed 's|/usr/bin/openshift|$(PREFIX)/bin/openshift|' images/node/origin-node.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/origin-node.service
+	sed 's|/usr/bin/openshift|$(PREFIX)/bin/openshift|g' images/node/origin-node.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/origin-node.service
 	[ -e $(DESTDIR)/etc/sysconfig/origin-node ] || install -D -m 0644 images/node/origin-node.sysconfig $(DESTDIR)/etc/sysconfig/origin-node
 	[ -e $(DESTDIR)/etc/origin/node/node-config.yaml ] || install -D -m 0600 images/node/node-config.yaml $(DESTDIR)/etc/origin/node/node-config.yaml
 	install -d -m 0755 $(DESTDIR)/var/lib/origin

@@ -7,9 +7,12 @@ binary=$(realpath "$1")
 
 root=$(mktemp -d)
 trap 'rm -rf "${root}"' EXIT
+# With another PREFIX, all commands of the unit are there.
+make --no-print-directory install DESTDIR="${root}/local" PREFIX=/usr/local >/dev/null
+if grep -F ' /usr/bin/openshift' "${root}/local/usr/local/lib/systemd/system/origin-node.service"; then exit 1; fi
 # systemd checks that ExecStart exists; it is where 'make install' puts it.
 make --no-print-directory install DESTDIR="${root}" >/dev/null
-sed "s|/usr/bin/openshift|${binary}|" images/node/origin-node.service >"${root}/origin-node.service"
+sed "s|/usr/bin/openshift|${binary}|g" images/node/origin-node.service >"${root}/origin-node.service"
 complaints=$(systemd-analyze verify --man=no "${root}/origin-node.service" 2>&1) || { echo "${complaints}" >&2; exit 1; }
 # It exits 0 for what it ignores, an unknown setting for example.
 if grep -F origin-node.service <<<"${complaints}"; then exit 1; fi
