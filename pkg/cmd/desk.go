@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc" // a kubeconfig that kubectl accepts may name it
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -138,11 +139,16 @@ func (a *fakeAPI) setLeases(leases ...coordinationv1.Lease) {
 // kubectl runs 'kubectl egress' with a kubeconfig for the API, whose context has the namespace shop.
 func kubectl(t *testing.T, api http.Handler, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
+	return kubectlAs(t, api, &clientcmdapi.AuthInfo{Token: "token"}, args...)
+}
+
+func kubectlAs(t *testing.T, api http.Handler, user *clientcmdapi.AuthInfo, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
 	server := httptest.NewTLSServer(api)
 	defer server.Close()
 	config := clientcmdapi.NewConfig()
 	config.Clusters["c"] = &clientcmdapi.Cluster{Server: server.URL, CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "token"}
+	config.AuthInfos["u"] = user
 	config.Contexts["desk"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u", Namespace: "shop"}
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
@@ -337,6 +343,17 @@ func TestDesk_ErrorsAreTold(t *testing.T) {
 	_, stderr, err := kubectl(t, api, "explain", "nobody")
 	if err == nil || errors.Is(err, errIncomplete) || !strings.Contains(stderr, "left out: ") {
 		t.Errorf("error %v, and says %q; want that there is no such claim, and what is left out", err, stderr)
+	}
+}
+
+// TestDesk_OIDC: a user may be one that kubectl knows by an OpenID provider.
+func TestDesk_OIDC(t *testing.T) {
+	token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(`{"exp":32503680000}`)) + ".e30" // of the year 3000
+	user := &clientcmdapi.AuthInfo{AuthProvider: &clientcmdapi.AuthProviderConfig{
+		Name: "oidc", Config: map[string]string{"idp-issuer-url": "https://idp.example", "client-id": "kubectl", "id-token": token},
+	}}
+	if stdout, stderr, err := kubectlAs(t, smallCluster(), user, "list"); stdout != deskList || err != nil {
+		t.Errorf("list prints %q, and %q: %v", stdout, stderr, err)
 	}
 }
 
