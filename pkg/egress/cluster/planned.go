@@ -84,10 +84,17 @@ func (p Planned) RefusalsOf(service plan.Service) (result Refused) {
 	return result
 }
 
-// Placed tells whether an endpoint of a Service at an address names a node.
-func (p Planned) Placed(service plan.Service, pod netip.Addr) (result bool) {
-	p.ask(func(planner *plan.Planner) { result = planner.Placed(service, pod) })
-	return result
+// Here returns the pods of which refusals of a Service are, as far as an endpoint of the Service there names this node.
+func (p Planned) Here(service plan.Service, refusals []plan.Refusal) map[netip.Addr]bool {
+	here := map[netip.Addr]bool{}
+	p.ask(func(planner *plan.Planner) {
+		for _, refusal := range refusals {
+			if refusal.Pod.IsValid() && planner.Placed(service, refusal.Pod, p.State.Config.NodeName) {
+				here[refusal.Pod] = true
+			}
+		}
+	})
+	return here
 }
 
 // homes are the nodes on which bound pods run, of a revision of the plan: their names, and where these nodes are. There may be thousands of

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"maps"
 	"net/netip"
 	"testing"
 
@@ -10,7 +11,22 @@ import (
 
 	"github.com/openshift/origin-node/hack/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/placement"
+	"github.com/openshift/origin-node/pkg/egress/plan"
 )
+
+// TestPlanned_Here: of what this node judges only because it may hold the egress IP, the endpoints are not here.
+func TestPlanned_Here(t *testing.T) {
+	s := newStateTest(t, nil)
+	s.SetService(clustertest.NewService("web", nil))
+	s.SetHeld(map[netip.Addr]bool{netip.MustParseAddr("203.0.113.1"): true}, 1)
+	s.setSlice(clustertest.Placed("web-1", "web", "10.128.0.5@here", "10.128.0.6@there", "10.128.0.7"))
+	s.Update(v1.IPv4Protocol)
+	refusals := []plan.Refusal{{}, {Pod: netip.MustParseAddr("10.128.0.5")}, {Pod: netip.MustParseAddr("10.128.0.6")}, {Pod: netip.MustParseAddr("10.128.0.7")}}
+	got := Planned{State: s.State, Family: v1.IPv4Protocol}.Here(plan.Service{Namespace: "ns", Name: "web"}, refusals)
+	if want := map[netip.Addr]bool{refusals[1].Pod: true}; !maps.Equal(got, want) {
+		t.Errorf("here are %v, want %v", got, want)
+	}
+}
 
 // TestState_HomesFollowThePlanAndTheNodes, and are the same map as long as both stay.
 func TestState_HomesFollowThePlanAndTheNodes(t *testing.T) {

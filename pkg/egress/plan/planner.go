@@ -532,10 +532,10 @@ func (p *Planner) Desired(pods map[netip.Addr]bool) kernel.Desired {
 	return Plan{Networks: p.updated, Bindings: bindings}.Desired()
 }
 
-// Placed tells whether an endpoint of a Service at an address names a node.
-func (p *Planner) Placed(name Service, addr netip.Addr) bool {
+// Placed tells whether an endpoint of a Service at an address names this node.
+func (p *Planner) Placed(name Service, addr netip.Addr, node string) bool {
 	s := p.services[name]
-	return s != nil && slices.ContainsFunc(s.endpoints[addr], func(e counted) bool { return e.Node != "" })
+	return s != nil && slices.ContainsFunc(s.endpoints[addr], func(e counted) bool { return e.Node == node })
 }
 
 // Revision returns a number that is another one when an Update may have changed bindings, homes, or what is granted. It is

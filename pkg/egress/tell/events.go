@@ -50,8 +50,8 @@ var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 // others: the API server deletes what is not repeated.
 //
 // All nodes of a cluster refuse the same claims, so few of them write. Which ones follows from the
-// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node, only
-// that node knows and one that holds the egress IP, so they write. A refusal that may hold on one node alone is in an Event about that
+// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node, that node writes:
+// maybe nobody else knows. A refusal that may hold on one node alone is in an Event about that
 // Node as well, which the node itself writes.
 type EventRecorder struct {
 	logger   klog.Logger
@@ -80,9 +80,9 @@ type EventRecorder struct {
 // refused is what a Service is refused in an IP family: the first refusal for each reason.
 type refused struct {
 	cluster.Refused
-	// uid is that of the Service's object, placed are the refused pods that an EndpointSlice places on a node.
-	uid    types.UID
-	placed map[netip.Addr]bool
+	// uid is that of the Service's object, here are the refused pods that an EndpointSlice places on this node.
+	uid  types.UID
+	here map[netip.Addr]bool
 }
 
 // Lasting is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
@@ -147,7 +147,7 @@ type Warning struct {
 	Note   string
 	// kind is the type of what is told once. All else is a Warning.
 	kind string
-	// ofFew: only few nodes know, as of what is about a single pod. They tell.
+	// ofFew: maybe only few nodes know, as of what is about a single pod, and this is one of them. They tell.
 	ofFew bool
 	// due is when to write it, for the first time or again.
 	due time.Time
@@ -196,13 +196,8 @@ func (r *EventRecorder) describe(refusals map[v1.IPFamily]map[plan.Service]clust
 		p := cluster.Planned{State: r.state, Family: family}
 		described[family] = make(map[plan.Service]refused, len(byService))
 		for service, of := range byService {
-			told := refused{Refused: of, uid: r.state.UID(service), placed: map[netip.Addr]bool{}}
-			told.Refusals = oneForEachReason(of.Refusals)
-			for _, refusal := range told.Refusals {
-				if refusal.Pod.IsValid() && p.Placed(service, refusal.Pod) {
-					told.placed[refusal.Pod] = true
-				}
-			}
+			told := refused{Refused: of, uid: r.state.UID(service), here: p.Here(service, of.Refusals)}
+			told.Refusals = oneForEachReason(of.Refusals, told.here)
 			described[family][service] = told
 		}
 	}
@@ -289,12 +284,16 @@ func (r *EventRecorder) refuse(service plan.Service, family v1.IPFamily, of refu
 	}
 }
 
-// oneForEachReason returns the first refusal for each reason.
-func oneForEachReason(refusals []plan.Refusal) []plan.Refusal {
+// oneForEachReason returns the first refusal for each reason, of a pod that is here if there is one.
+func oneForEachReason(refusals []plan.Refusal, here map[netip.Addr]bool) []plan.Refusal {
 	var first []plan.Refusal
 	for _, refusal := range refusals {
-		if !slices.ContainsFunc(first, func(r plan.Refusal) bool { return r.Reason == refusal.Reason }) {
+		i := slices.IndexFunc(first, func(r plan.Refusal) bool { return r.Reason == refusal.Reason })
+		switch {
+		case i < 0:
 			first = append(first, refusal)
+		case here[refusal.Pod] && !here[first[i].Pod]:
+			first[i] = refusal
 		}
 	}
 	return first
@@ -324,7 +323,7 @@ func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
 	for _, family := range cluster.Families {
 		of := r.refusals[service][family]
 		for _, refusal := range of.Refusals {
-			w := Warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: of.placed[refusal.Pod] && !r.allKnowPods}
+			w := Warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: of.here[refusal.Pod] && !r.allKnowPods}
 			if settles(refusal.Reason) {
 				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
 			}
@@ -437,19 +436,23 @@ func (r *EventRecorder) record(ctx context.Context, recorder record.EventRecorde
 		case <-r.wake:
 		case <-look.C:
 		}
-		for w, found := r.nextNews(); found; w, found = r.nextNews() {
+		for w, found := r.nextEvent(); found; w, found = r.nextEvent() {
 			if r.limit.Wait(ctx) != nil {
 				return
 			}
 			recorder.Event(&w.About, w.kind, string(w.Reason), w.Note)
 		}
-		for w, found := r.next(time.Now()); found; w, found = r.next(time.Now()) {
-			if r.limit.Wait(ctx) != nil {
-				return
-			}
-			recorder.Event(&w.About, v1.EventTypeWarning, string(w.Reason), w.Note)
-		}
 	}
+}
+
+// nextEvent returns what to write now: what is told once goes before warnings, of which a tenant may have thousands be due.
+func (r *EventRecorder) nextEvent() (w Warning, found bool) {
+	if w, found = r.nextNews(); found {
+		return w, true
+	}
+	w, found = r.next(time.Now())
+	w.kind = v1.EventTypeWarning
+	return w, found
 }
 
 // next returns a warning that is due and that this node has to write; the caller does.

@@ -469,6 +469,31 @@ func TestEventRecorder_ManyRefusalsAreLimited(t *testing.T) {
 	}
 }
 
+// TestEventRecorder_PodsHereGoFirst: a node tells of the pods that it has, whatever others it knows of.
+func TestEventRecorder_PodsHereGoFirst(t *testing.T) {
+	elsewhere, here := refusal("web", plan.EndpointOutsideCluster, "192.0.2.1"), refusal("web", plan.EndpointOutsideCluster, "192.0.2.2")
+	first := oneForEachReason([]plan.Refusal{elsewhere, here, elsewhere}, map[netip.Addr]bool{here.Pod: true})
+	if want := []plan.Refusal{here}; !slices.Equal(first, want) {
+		t.Errorf("%v, want %v", first, want)
+	}
+}
+
+// TestEventRecorder_NewsGoFirst: what is told once does not wait for warnings, of which any number may be due.
+func TestEventRecorder_NewsGoFirst(t *testing.T) {
+	r := newTestRecorder("node-0", stateWith(1))
+	say(r, refusal("web", plan.NotAllowed, ""), refusal("db", plan.NotAllowed, ""))
+	reasons := []string{}
+	for w, found := r.nextEvent(); found; w, found = r.nextEvent() {
+		if len(reasons) == 0 {
+			r.Tell("EgressIPMoved", "here")
+		}
+		reasons = append(reasons, w.kind+" "+string(w.Reason))
+	}
+	if want := []string{"Warning NotAllowed", "Normal EgressIPMoved", "Warning NotAllowed"}; !slices.Equal(reasons, want) {
+		t.Errorf("%q, want %q", reasons, want)
+	}
+}
+
 // TestEventRecorder_Types: what is wrong is a Warning, also if it is told once.
 func TestEventRecorder_Types(t *testing.T) {
 	r := NewEventRecorder(klog.Background(), cluster.Config{NodeName: "node-0"}, stateWith(1))
