@@ -45,8 +45,11 @@ type writtenSteering struct {
 // errUnknown is the fault of a node that is not known to be reachable by others.
 var errUnknown = errors.New("the address under which other nodes know this one is not known: its Node object is missing, or has no InternalIP that counts (see its Event NodeAddressIgnored)")
 
-// errMoved has everything written anew.
-var errMoved = errors.New("the address under which other nodes know this one is new")
+// errMoved and errPods have everything written anew.
+var (
+	errMoved = errors.New("the address under which other nodes know this one is new")
+	errPods  = errors.New("the cluster CIDRs are others, and settings of interfaces follow from them")
+)
 
 // writerFor returns the writer for a node with an address; nil for a node that does not steer. An address
 // that is not known any more, for the Node object is gone, leaves everything as it is.
@@ -200,6 +203,9 @@ func (d *steeredDriver) update(ctx context.Context, change kernel.Change, remove
 	}
 	if d.writer == nil {
 		return d.driver.update(ctx, change, removed)
+	}
+	if change.NetworksChanged && !slices.Equal(change.Networks.ClusterCIDRs, d.networks.ClusterCIDRs) {
+		return false, 0, errPods
 	}
 	d.leaving = kernel.Without(append(d.leaving, change.Removed...), change.Added)
 	d.writer.Record(removed)

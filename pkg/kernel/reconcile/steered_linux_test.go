@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,5 +115,34 @@ func TestSteered_LeavesDuringAFault(t *testing.T) {
 			}
 			return leaves("everything is written", gone)
 		})
+	})
+}
+
+// TestSteered_CIDRsComeLater: cluster CIDRs that come after the first write have everything written at once, with the settings of
+// interfaces that they ask for. That is neither a failure nor a fault.
+func TestSteered_CIDRsComeLater(t *testing.T) {
+	onTableNodes(t, func(n *tableNode) {
+		for _, command := range []string{"sysctl -q -w net.ipv4.conf.eth0.rp_filter=1", "ip route add 10.128.64.0/18 dev eth0 via " + n.lab.Outside().V4.String()} {
+			words := strings.Fields(command)
+			if _, err := n.lab.Node().Run(t.Context(), words[0], words[1:]...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p, d := n.process(), n.desired(n.self, n.binding(0))
+		without := d
+		without.ClusterCIDRs = nil
+		p.want(without)
+		p.want(d)
+		var differences []string
+		n.inside(func() (err error) {
+			differences, err = p.CompareSteering(t.Context(), d)
+			return err
+		})
+		if status := p.Status(); len(differences) > 0 || status.Failure != nil || status.SteeringFault != nil {
+			n.Errorf("the differences are %q; failure %v, fault %v", differences, status.Failure, status.SteeringFault)
+		}
+		if result := p.want(d); !result.Idle {
+			n.Errorf("without a change: %+v", result)
+		}
 	})
 }

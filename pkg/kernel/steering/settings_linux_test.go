@@ -128,6 +128,25 @@ func TestSettings_ChangedByOthers(t *testing.T) {
 	})
 }
 
+// TestSettings_OfCIDRsThatComeLater: cluster CIDRs that come with a change alone have the next look find what settings they ask for.
+func TestSettings_OfCIDRsThatComeLater(t *testing.T) {
+	onStrictNode(t, func(n *node, d kernel.Desired, changed map[string]string) {
+		if n.c.transport == Direct {
+			n.c.Skip("the uplink leads to all pods, and has its settings anyway")
+		}
+		without := d
+		without.ClusterCIDRs = nil
+		n.write(without)
+		n.has("without CIDRs", nil)
+		n.updateTo(d)
+		if found := n.read(); len(found) != 1 || !strings.Contains(found[0], filterPath("eth0")) {
+			n.c.Errorf("the differences are %q, want %s", found, filterPath("eth0"))
+		}
+		n.write(d)
+		n.has("written", changed)
+	})
+}
+
 func (n *node) print() (fingerprint string) {
 	n.c.Helper()
 	n.inside(func() (err error) {

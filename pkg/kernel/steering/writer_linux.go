@@ -23,7 +23,7 @@ type Writer struct {
 	belief
 	// links are what the interfaces were at the last write.
 	links links
-	// pods are the networks of the cluster's pods as of the last Write.
+	// pods are the networks of the cluster's pods as of the last Write or Update. Only Write changes the settings that follow from them.
 	pods []netip.Prefix
 	// before are the settings that this process and earlier ones have changed; nil if they are not known yet.
 	before settings
@@ -176,6 +176,9 @@ func (w *Writer) prepare(ctx context.Context, nodes []netip.Addr) (err error) {
 // Write; the others go. It costs what c is about, and does not look at the kernel. If the table is not [Writer.Known] after an error,
 // only Write will do.
 func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.Binding) (changed bool, err error) {
+	if c.NetworksChanged { // the next look finds what settings that asks for
+		w.pods = c.Networks.ClusterCIDRs
+	}
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
