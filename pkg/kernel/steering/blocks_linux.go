@@ -90,9 +90,13 @@ func (l layout) giveShared(give string, shared kernel.Ports) (rules []nft.Rule) 
 }
 
 // markFresh takes note of the egress IPs that have come here: they are here now, and were not before.
-func (w *Writer) markFresh(before map[netip.Addr]bool, now time.Time) {
+func (w *Writer) markFresh(now time.Time) {
 	if !w.config.PortBlocks {
 		return
+	}
+	before := w.here
+	if before == nil {
+		before = w.hereBefore()
 	}
 	here, fresh := w.content.here(), maps.Clone(w.fresh)
 	if fresh == nil {
@@ -104,10 +108,11 @@ func (w *Writer) markFresh(before map[netip.Addr]bool, now time.Time) {
 			fresh[nft.Key{Pod: egressIP}] = nft.Passing{Until: now.Add(freshTime)}
 		}
 	}
-	w.fresh, w.content.blocks.fresh = fresh, fresh
+	w.here, w.fresh, w.content.blocks.fresh = here, fresh, fresh
 }
 
-// hereBefore returns the egress IPs that were here by the kernel's table: those held whose packets take no other way.
+// hereBefore returns the egress IPs that were here by the table of an earlier process: those held whose packets take no other way. The
+// table does not tell which of them no node had.
 func (w *Writer) hereBefore() map[netip.Addr]bool {
 	sets, here := w.table.Held().Sets, map[netip.Addr]bool{}
 	for key := range sets[heldSet] {

@@ -579,7 +579,7 @@ func TestBlocks_DatagramsWhileFresh(t *testing.T) {
 }
 
 // TestBlocks_FreshWhereAnyMayCome: an egress IP that may come to a node is fresh when its packets leave from there, and were sent elsewhere
-// before, or dropped, or no node had it.
+// before, or dropped, or no node had it. It is not when somebody else has deleted the table.
 func TestBlocks_FreshWhereAnyMayCome(t *testing.T) {
 	onBlocks(t, func(c *cluster) {
 		n, d := c.nodes[0], c.desired(append(c.bindEach(kernel.UDP), c.bind(1, kernel.All, c.another))...)
@@ -601,27 +601,36 @@ func TestBlocks_FreshWhereAnyMayCome(t *testing.T) {
 			n.write(d)
 		}
 		update := func(way kernel.Way) { n.update(takes(way)) }
+		goOn := func() {}
+		anew := func() { // another process, after what was fresh is forgotten
+			n.nft("flush set %s fresh", n.name())
+			n.restart(n.ways)
+		}
+		deleted := func() {
+			n.nft("delete table %s", n.name())
+			n.read()
+		}
 		for i, step := range []struct {
-			how  func(kernel.Way)
-			way  kernel.Way
-			anew bool // by a process that begins, after these were forgotten
-			want int
+			first func()
+			how   func(kernel.Way)
+			way   kernel.Way
+			want  int
 		}{
-			{write, there, false, 0},
-			{update, here, false, 2},
-			{update, lost, false, 0},
-			{update, nowhere, false, 0},
-			{update, here, false, 2},
-			{update, there, false, 0},
-			{write, here, false, 2},
-			{write, here, true, 0},
-			{write, there, true, 0},
-			{write, here, true, 2},
+			{goOn, write, there, 0},
+			{goOn, update, here, 2},
+			{goOn, update, lost, 0},
+			{goOn, update, nowhere, 0},
+			{goOn, update, here, 2},
+			{goOn, update, there, 0},
+			{goOn, write, here, 2},
+			{anew, write, here, 0},
+			{deleted, write, here, 0},
+			{goOn, update, nowhere, 0},
+			{goOn, write, here, 2},
+			{anew, write, there, 0},
+			{anew, write, here, 2},
 		} {
-			if step.anew {
-				n.nft("flush set %s fresh", n.name())
-				n.restart(n.ways)
-			}
+			step.first()
 			step.how(step.way)
 			if listed := n.nft("list set %s fresh", n.name()); strings.Count(listed, "expires") != step.want {
 				t.Errorf("step %d: want %d that are fresh:\n%s", i, step.want, listed)

@@ -350,14 +350,12 @@ func placesOf(b kernel.Binding) places {
 
 // here returns the egress IPs that are here, of those that may come: their packets take no other way, and some node has them.
 func (c *content) here() map[netip.Addr]bool {
-	if !c.hasBlocks {
-		return nil // nobody asks
+	here := map[netip.Addr]bool{}
+	for egressIP := range c.held {
+		if _, away := c.ways[egressIP]; !away && !c.absent[egressIP] {
+			here[egressIP] = true
+		}
 	}
-	here := maps.Clone(c.held)
-	maps.DeleteFunc(here, func(egressIP netip.Addr, _ bool) bool {
-		_, away := c.ways[egressIP]
-		return away || c.absent[egressIP]
-	})
 	return here
 }
 

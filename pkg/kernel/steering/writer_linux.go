@@ -29,7 +29,8 @@ type Writer struct {
 	before settings
 	// removed are the bindings that the next write keeps on record.
 	removed []kernel.Binding
-	// fresh are the egress IPs that have come here of late.
+	// here are the egress IPs that were here at the last write, and fresh those that have come of late; nil before the first one.
+	here  map[netip.Addr]bool
 	fresh map[nft.Key]nft.Passing
 	// numbers are those that the kernel may hold something for; nil if that is not known yet.
 	numbers numbers
@@ -90,7 +91,7 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	w.pods = d.ClusterCIDRs
 	w.content = w.contentOf(d, leaving)
 	changes, settingsErr := w.prepareSettings()
-	w.markFresh(w.hereBefore(), time.Now())
+	w.markFresh(time.Now())
 	guarded, err := w.guard(ctx, d, leaving)
 	if err != nil {
 		return false, errors.Join(settingsErr, w.forgetAfter(err))
@@ -182,10 +183,9 @@ func (w *Writer) Update(ctx context.Context, c kernel.Change, leaving []kernel.B
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", Table)
 	}
-	before := w.content.here()
 	edit := w.content.follow(c, leaving)
 	edit.Replace(removedSet, journalOf(w.removed))
-	w.markFresh(before, time.Now())
+	w.markFresh(time.Now())
 	changed, err = w.write(ctx, false, func(assigned numbers) (bool, error) {
 		w.content.point(edit, assigned)
 		change := edit.Change()
