@@ -500,11 +500,17 @@ func (w *Writer) passes(want State) (sets []string) {
 	return sets
 }
 
-// sendPassing replaces what is left of the passing elements of sets.
+// sendPassing replaces what is left of the passing elements of sets. If some only come, to a set that is no map, the others stay, also those
+// that an earlier process has written.
 func (w *Writer) sendPassing(c *Conn, want State, sets []string) (err error) {
 	for _, name := range sets {
-		c.FlushSet(w.sets[name])
-		err = errors.Join(err, w.addPassing(c, name, want.Passing[name]))
+		before, elements := w.passing[name], maps.Clone(want.Passing[name])
+		maps.DeleteFunc(elements, func(key Key, element Passing) bool { return element == before[key] })
+		if w.specSet(name).Map || len(want.Passing[name])-len(elements) < len(before) { // some go or change
+			c.FlushSet(w.sets[name])
+			elements = want.Passing[name]
+		}
+		err = errors.Join(err, w.addPassing(c, name, elements))
 	}
 	return err
 }

@@ -639,6 +639,25 @@ func TestBlocks_FreshWhereAnyMayCome(t *testing.T) {
 	})
 }
 
+// TestBlocks_FreshOfAnEarlierProcess: what was fresh when a process began stays so when another egress IP comes.
+func TestBlocks_FreshOfAnEarlierProcess(t *testing.T) {
+	onBlocks(t, func(c *cluster) {
+		n, d := c.nodes[0], c.desired(append(c.bindEach(kernel.UDP), c.bind(1, kernel.All, c.another))...)
+		takes := func(first, second int) kernel.Steering {
+			return n.steering(map[netip.Addr]kernel.Way{c.egressIP: c.toNode(first), c.another: c.toNode(second)})
+		}
+		d.Steering = takes(1, 1)
+		n.write(d)
+		n.update(takes(0, 1))
+		n.restart(n.ways)
+		n.write(n.desired)
+		n.update(takes(0, 0))
+		if listed := n.nft("list set %s fresh", n.name()); strings.Count(listed, "expires") != 2 {
+			t.Errorf("want 2 that are fresh:\n%s", listed)
+		}
+	})
+}
+
 // TestBlocks_ErrorsReachThePod: an ICMP error about what a pod has sent reaches it, also in a flow that the far side has made known.
 func TestBlocks_ErrorsReachThePod(t *testing.T) {
 	onBlocks(t, func(c *cluster) {
