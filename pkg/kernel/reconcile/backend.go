@@ -30,7 +30,7 @@ type driver interface {
 	// others do elsewhere. It costs what these rules cost. It is false where that cannot be told: then observe
 	// can.
 	untouched(ctx context.Context) (bool, error)
-	// observe reads what the kernel holds, so that the next write repairs whatever differs.
+	// observe reads what the kernel holds, so that the next write repairs whatever differs. With an error only what is steered may be known.
 	observe(ctx context.Context) (observation, error)
 	// write makes the kernel hold d, with the removed bindings on record, and tells whether it
 	// had to change anything, and how much the kernel holds: rules, or elements of sets.
@@ -48,7 +48,7 @@ type driver interface {
 // observation is what a look has found.
 type observation struct {
 	bindings func() []kernel.Binding
-	// steered returns what the table of the steering has; nil: there is none.
+	// steered returns what the table of the steering has; nil: there is none, or it is not known.
 	steered func() steering.Standing
 	// differences from what this driver has written last, if it has, in words.
 	differences []string
@@ -79,9 +79,9 @@ type steeringDriver interface {
 	fault() error
 	// unwritten says why nothing is known of that, because the only table is not as it should be; nil if it is, or if there are others.
 	unwritten() error
-	// writeSteering makes the kernel hold what steers packets, whatever it holds of it, and tells whether it had
-	// to change anything. The error is for what no other rules do in its place.
-	writeSteering(ctx context.Context, d kernel.Desired) (changed bool, err error)
+	// writeSteering makes the kernel hold what steers packets, whatever it holds of it, with the removed bindings on record, and tells
+	// whether it had to change anything. The error is for what no other rules do in its place.
+	writeSteering(ctx context.Context, d kernel.Desired, removed []kernel.Binding) (changed bool, err error)
 	// written returns how it was configured and which numbers it has given to nodes; nil if nothing was written.
 	written() *writtenSteering
 }

@@ -2,11 +2,13 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
 // glance tells whether others may have changed what a look is about. In a busy cluster the proxier changes
@@ -38,7 +40,7 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	}
 	found, err := s.driver.observe(ctx)
 	if err != nil {
-		return Looked{}, err
+		return Looked{}, errors.Join(err, s.steerUnread(ctx, found))
 	}
 	s.fingerprint = before
 	event := Looked{Altered: found.altered || s.refused && !s.wrote(found.bindings()), JumpInFront: found.jumpInFront}
@@ -50,9 +52,7 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	case !known:
 		s.unplanned = slices.Concat(found.bindings(), left)
 		if found.steered != nil {
-			s.stood = found.steered()
-			s.oweFlowsOf(s.stood.Blocks)
-			s.lostBlocks = append(s.lostBlocks, s.stood.Blocks...) // as long as the pods stay bound
+			s.noteStanding(found.steered())
 		}
 	default:
 		s.unplanned = left
@@ -61,6 +61,12 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	s.logDifferences(event, found.differences)
 	s.lookAtSteering(&event, found.steering)
 	return event, nil
+}
+
+func (s *run) noteStanding(stood steering.Standing) {
+	s.stood = stood
+	s.oweFlowsOf(stood.Blocks)
+	s.lostBlocks = append(s.lostBlocks, stood.Blocks...) // as long as the pods stay bound
 }
 
 // lookAtSteering has the steering written if it differs. Nobody knows what packets did meanwhile.

@@ -146,7 +146,17 @@ func (n *tableNode) processWith(backend Backend) *process {
 	return &process{n: n, Reconciler: r}
 }
 
-func (p *process) want(d kernel.Desired) (result Result) {
+func (p *process) want(d kernel.Desired) Result {
+	p.n.Helper()
+	result := p.sync(d)
+	if result.Err != nil {
+		p.n.Fatal(result.Err)
+	}
+	return result
+}
+
+// sync is want of what may fail.
+func (p *process) sync(d kernel.Desired) (result Result) {
 	p.n.Helper()
 	change := kernel.Change{
 		Networks: d.Networks, NetworksChanged: !d.Networks.Equal(p.last.Networks), Steering: d.Steering, SteeringChanged: !d.Steering.Equal(p.last.Steering),
@@ -155,7 +165,7 @@ func (p *process) want(d kernel.Desired) (result Result) {
 	p.last = d
 	p.n.inside(func() error {
 		result = p.Sync(p.n.Context(), allWanted{d}, change, p.n.self)
-		return result.Err
+		return nil
 	})
 	return result
 }

@@ -377,7 +377,7 @@ func (s *run) do(ctx context.Context, step Step) (event any, err error) {
 		return nil, s.writeAll(ctx)
 	case WriteSteering:
 		s.steered = true
-		return nil, s.writeSteering(ctx)
+		return nil, s.writeSteering(ctx, s.wanted.Desired(nil))
 	case PruneStale:
 		s.prune(ctx)
 	case DeleteFlows:

@@ -40,10 +40,10 @@ type memory struct {
 	// inFront is somebody else's rule before the jump to those of this process; empty if there is none.
 	inFront string
 
-	// refuse is how many changes alone are refused; fail is why writes fail, unreadable why stale
-	// rules cannot be read.
-	refuse           int
-	fail, unreadable error
+	// refuse is how many changes alone are refused; fail is why writes fail, unseen why the kernel cannot be read, unreadable why
+	// stale rules cannot.
+	refuse                   int
+	fail, unseen, unreadable error
 	// proxierLacks are the rules of the proxier that are missing.
 	proxierLacks []string
 	// did is what was done, in order.
@@ -62,7 +62,7 @@ func (m *memorySteering) fault() error              { return m.failed }
 func (m *memorySteering) unwritten() error          { return nil }
 func (m *memorySteering) written() *writtenSteering { return nil }
 
-func (m *memorySteering) writeSteering(context.Context, kernel.Desired) (changed bool, err error) {
+func (m *memorySteering) writeSteering(context.Context, kernel.Desired, []kernel.Binding) (changed bool, err error) {
 	m.did = append(m.did, WriteSteering)
 	m.failed, m.altered = m.failure, false
 	return m.failure == nil, nil
@@ -91,6 +91,9 @@ func (m *memory) untouched(context.Context) (bool, error) { return m.untampered,
 
 func (m *memory) observe(context.Context) (observation, error) {
 	m.did = append(m.did, Look)
+	if m.unseen != nil {
+		return observation{}, m.unseen
+	}
 	o := observation{jumpInFront: true, missing: func(context.Context) ([]string, error) { return m.proxierLacks, nil }}
 	held := kernel.Sorted(slices.Concat(m.bindings, m.recorded, m.judgedBefore))
 	o.bindings = func() []kernel.Binding { return held }

@@ -16,7 +16,8 @@ import (
 // flows are gone: a flow that was steered would go on under the pod's own address. That packets cannot be carried to other nodes is a
 // fault, and no error: bindings of addresses of this node do not depend on it.
 //
-// In the iptables back end, if only one of the two can be written, it is: neither lets a packet out that the other would not.
+// In the iptables back end, if only one of the two can be written, it is: neither lets a packet out that the other would not. Rules that
+// cannot even be read do not keep the steering from being written either.
 //
 // In the nftables back end the table of the steering has the rules, too. So it alone is written as soon as the node's address is known,
 // and the table of the driver is removed. That it cannot be written is an error.
@@ -90,14 +91,16 @@ func (d *steeredDriver) untouched(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// observe finds the bindings of the steering as well: those of an earlier process if this one has written nothing.
+// observe finds the bindings of the steering as well: those of an earlier process if this one has written nothing. If only the rules cannot be
+// read, it returns what is steered with the error.
 func (d *steeredDriver) observe(ctx context.Context) (observation, error) {
 	o, err := d.driver.observe(ctx)
-	if err != nil {
+	if err != nil && d.oneTable {
 		return o, err
 	}
-	if o.steered, err = d.observeSteering(ctx, &o); err != nil {
-		return o, err
+	steered, steeringErr := d.observeSteering(ctx, &o)
+	if o.steered = steered; err != nil || steeringErr != nil {
+		return o, errors.Join(err, steeringErr)
 	}
 	rules, steered := o.bindings, o.steered
 	o.bindings = func() []kernel.Binding { return slices.Concat(rules(), steered().All()) }
@@ -131,11 +134,7 @@ func (d *steeredDriver) observeSteering(ctx context.Context, o *observation) (fu
 func unreadable(err error) string { return fmt.Sprintf("it cannot be read: %v", err) }
 
 func (d *steeredDriver) write(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, size int, err error) {
-	d.leaving = unbound(removed, desired.Bindings)
-	if writer := d.writerFor(desired.Steering.Self); writer != nil {
-		writer.Record(removed)
-	}
-	steered, err := d.writeSteering(ctx, desired)
+	steered, err := d.writeSteering(ctx, desired, removed)
 	switch {
 	case err != nil:
 		return steered, 0, err
@@ -158,12 +157,14 @@ func (d *steeredDriver) unwritten() error {
 	return kept(d.failure)
 }
 
-func (d *steeredDriver) writeSteering(ctx context.Context, desired kernel.Desired) (changed bool, err error) {
+func (d *steeredDriver) writeSteering(ctx context.Context, desired kernel.Desired, removed []kernel.Binding) (changed bool, err error) {
+	d.leaving = unbound(removed, desired.Bindings)
 	writer := d.writerFor(desired.Steering.Self)
 	if writer == nil {
 		d.failure = explained(errUnknown)
 		return false, nil
 	}
+	writer.Record(removed)
 	d.networks, d.ways = desired.Networks, desired.Steering
 	changed, err = writer.Write(ctx, desired, d.leaving)
 	d.failure = explained(err)

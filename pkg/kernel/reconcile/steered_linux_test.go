@@ -1,7 +1,9 @@
 package reconcile
 
 import (
+	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +57,73 @@ func TestSteered_TableGoneDuringAFault(t *testing.T) {
 		untouched(true)
 		n.nft("delete table %s %s", n.head, steering.Table)
 		untouched(false)
+	})
+}
+
+// TestSteered_RulesUnread: if the rules cannot be read, packets go to the nodes that hold their egress IPs all the same, also after a restart.
+// What is removed stays on record until the flows can be judged, also if it came meanwhile.
+func TestSteered_RulesUnread(t *testing.T) {
+	onTableNodes(t, func(n *tableNode) {
+		stays, goes, passes := n.binding(0), n.binding(1), n.binding(1)
+		passes.Protocol = kernel.TCP
+		other := n.lab.Outside().V4
+		if n.family == kernel.IPv6 {
+			other = n.lab.Outside().V6
+		}
+		sent := func(bindings ...kernel.Binding) kernel.Desired {
+			d := n.desired(n.self, bindings...)
+			d.Steering.Nodes = []netip.Addr{other}
+			d.Steering.Ways = map[netip.Addr]kernel.Way{stays.EgressIP: {Kind: kernel.ToNode, Node: other}}
+			return d
+		}
+		rules := &memory{}
+		process := func() *process {
+			p := n.processWith(IPTables)
+			p.driver.(*steeredDriver).driver = rules
+			return p
+		}
+		p := process()
+		p.want(n.desired(n.self, stays, goes))
+		rules.unseen = errors.New("the table is incompatible")
+		for _, step := range []struct {
+			what    string
+			restart bool
+			want    kernel.Desired
+			removed []kernel.Binding
+		}{
+			{"one goes to another node, and one is gone", false, sent(stays), []kernel.Binding{goes}},
+			{"one comes", false, sent(stays, passes), []kernel.Binding{goes}},
+			{"and is gone", false, sent(stays), kernel.Sorted([]kernel.Binding{goes, passes})},
+			{"another process", true, sent(stays), kernel.Sorted([]kernel.Binding{goes, passes})},
+			{"the egress IP comes back", false, n.desired(n.self, stays), kernel.Sorted([]kernel.Binding{goes, passes})},
+		} {
+			if step.restart {
+				p = process()
+			}
+			p.ProxierSynced() // ends the wait for the next try
+			if result := p.sync(step.want); !errors.Is(result.Err, rules.unseen) || result.Wake.IsZero() || p.Status().SteeringFault != nil {
+				n.Errorf("%s: %+v, fault %v; want the failure of the rules alone, and another try", step.what, result, p.Status().SteeringFault)
+			}
+			if result := p.sync(step.want); !result.Waiting {
+				n.Errorf("%s: %+v in the backoff", step.what, result)
+			}
+			s := n.standing()
+			if diff := cmp.Diff(step.want.Bindings, s.Given, compareNetip); diff != "" {
+				n.Errorf("%s: what gives egress IPs (-want +got):\n%s", step.what, diff)
+			}
+			if diff := cmp.Diff(step.removed, s.Removed, compareNetip); diff != "" {
+				n.Errorf("%s: what is on record (-want +got):\n%s", step.what, diff)
+			}
+			if got, want := s.Ways[stays], step.want.Steering.Ways[stays.EgressIP].Node; got != want {
+				n.Errorf("%s: packets go to %s, want %s", step.what, got, want)
+			}
+		}
+		rules.unseen = nil
+		p.ProxierSynced()
+		p.want(n.desired(n.self, stays))
+		if s := n.standing(); len(s.Removed) > 0 || !slices.Equal(rules.bindings, []kernel.Binding{stays}) {
+			n.Errorf("the rules can be read again: %v are on record, the rules have %v", s.Removed, rules.bindings)
+		}
 	})
 }
 

@@ -11,9 +11,26 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 )
 
+// steerUnread writes the steering alone if the rules cannot be read: where packets are sent does not depend on them. The flows are judged when
+// all is written. Until then, what the table gives up stays on record and is dropped.
+func (s *run) steerUnread(ctx context.Context, found observation) error {
+	if found.steered == nil || ctx.Err() != nil {
+		return nil
+	}
+	stood := found.steered()
+	if stood.Unread {
+		return nil // the record of an earlier process would be lost
+	}
+	s.noteStanding(stood)
+	s.unplanned = stood.All()
+	desired := s.wanted.Desired(nil)
+	s.oweAll(desired)
+	return s.writeSteering(ctx, desired)
+}
+
 // writeSteering writes what steers packets. A fault of that is no error.
-func (s *run) writeSteering(ctx context.Context) error {
-	changed, err := s.steering.writeSteering(ctx, s.wanted.Desired(nil))
+func (s *run) writeSteering(ctx context.Context, desired kernel.Desired) error {
+	changed, err := s.steering.writeSteering(ctx, desired, s.debt.Removed)
 	if changed {
 		s.result.Written, s.fingerprint = true, ""
 	}
@@ -40,6 +57,17 @@ func (s *run) writeChange(ctx context.Context) (event any, err error) {
 // writeAll writes what is wanted into a kernel that may hold other bindings than were written.
 func (s *run) writeAll(ctx context.Context) error {
 	desired := s.wanted.Desired(nil)
+	change := s.oweAll(desired)
+	changed, size, err := s.driver.write(ctx, desired, s.debt.Removed)
+	if err != nil {
+		return err
+	}
+	s.wroteNow(change, changed, size)
+	return nil
+}
+
+// oweAll adds the flows that are to be judged when all is written, and returns what differs from what was written last.
+func (s *run) oweAll(desired kernel.Desired) kernel.Change {
 	change := kernel.Change{Networks: desired.Networks, Steering: desired.Steering}
 	written := slices.SortedFunc(maps.Keys(s.belief.since), kernel.CompareBindings)
 	change.Added, change.Removed = kernel.Diff(written, desired.Bindings)
@@ -48,12 +76,7 @@ func (s *run) writeAll(ctx context.Context) error {
 	s.owe(change)
 	s.oweUnplanned(unwanted, desired.Steering)
 	s.oweFound(found, desired)
-	changed, size, err := s.driver.write(ctx, desired, s.debt.Removed)
-	if err != nil {
-		return err
-	}
-	s.wroteNow(change, changed, size)
-	return nil
+	return change
 }
 
 // owe adds the flows that a change is about to those that are to be judged.
