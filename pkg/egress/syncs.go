@@ -82,10 +82,10 @@ func (e *Extension) update(f *family, regular bool) plan.Change {
 	return change
 }
 
-// lastFailure returns why the last sync of an IP family failed, or nil.
-func (e *Extension) lastFailure() error {
+// lastFailure returns why the last sync of one of these IP families failed, or nil.
+func (e *Extension) lastFailure(families []v1.IPFamily) error {
 	var errs []error
-	for _, name := range cluster.Families {
+	for _, name := range families {
 		errs = append(errs, e.families[name].reconciler.Status().Failure)
 	}
 	return errors.Join(errs...)
@@ -102,10 +102,11 @@ func awaitAll(ctx context.Context, loops ...func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// awaitSyncs returns when a sync that began after the call has succeeded in both IP families.
-func (e *Extension) awaitSyncs(ctx context.Context, look bool) error {
+// awaitSyncs returns when a sync that began after the call has succeeded in each of these IP families.
+func (e *Extension) awaitSyncs(ctx context.Context, families []v1.IPFamily, look bool) error {
 	var loops []func(context.Context) error
-	for _, f := range e.families {
+	for _, name := range families {
+		f := e.families[name]
 		if look {
 			f.reconciler.RequestFullLook()
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/wake"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 )
 
@@ -177,7 +178,7 @@ func (a *Attacher) Attach(ctx context.Context, attachment attachments.Attachment
 
 // decide returns what the kernel holds for a pod's addresses after a sync that begins now.
 func (a *Attacher) decide(ctx context.Context, id string, ips []netip.Addr, look bool) (cni.Decision, error) {
-	if err := a.awaitKernel(ctx, look); err != nil {
+	if err := a.awaitKernel(ctx, familiesOf(ips), look); err != nil {
 		return cni.Decision{}, err
 	}
 	attachment, _ := a.store.Get(id)
@@ -196,11 +197,22 @@ func (a *Attacher) decide(ctx context.Context, id string, ips []netip.Addr, look
 	return cni.Decide(bindings), nil
 }
 
-func (a *Attacher) awaitKernel(ctx context.Context, look bool) error {
-	if err := a.node.Await(ctx, look); err != nil {
-		return &cni.Failure{Reason: cni.NotWritten, Message: errors.Join(err, a.node.Failure()).Error()}
+// awaitKernel waits for these IP families alone: where one cannot be written, pods of the other one start and end all the same.
+func (a *Attacher) awaitKernel(ctx context.Context, families []v1.IPFamily, look bool) error {
+	if err := a.node.Await(ctx, families, look); err != nil {
+		return &cni.Failure{Reason: cni.NotWritten, Message: errors.Join(err, a.node.Failure(families)).Error()}
 	}
 	return nil
+}
+
+// familiesOf returns the IP families that addresses are of.
+func familiesOf(ips []netip.Addr) (families []v1.IPFamily) {
+	for _, ip := range ips {
+		if family := cluster.FamilyOf(ip); !slices.Contains(families, family) {
+			families = append(families, family)
+		}
+	}
+	return families
 }
 
 // Detach is part of [cni.Node].
@@ -210,26 +222,26 @@ func (a *Attacher) Detach(ctx context.Context, containerID string) error {
 
 // detach releases attachments, and returns when nothing in the kernel is for them any more.
 func (a *Attacher) detach(ctx context.Context, ids []string, now time.Time) error {
-	uncleared, err := a.release(ids, now)
+	uncleared, ips, err := a.release(ids, now)
 	if len(uncleared) == 0 {
 		return err
 	}
-	if err := errors.Join(err, a.awaitKernel(ctx, false)); err != nil {
+	if err := errors.Join(err, a.awaitKernel(ctx, familiesOf(ips), false)); err != nil {
 		return err
 	}
 	return a.clear(uncleared)
 }
 
-// release returns those of these attachments that the kernel may hold something for.
-func (a *Attacher) release(ids []string, now time.Time) (uncleared []string, err error) {
+// release returns those of these attachments that the kernel may hold something for, and their addresses.
+func (a *Attacher) release(ids []string, now time.Time) (uncleared []string, ips []netip.Addr, err error) {
 	defer a.follow()
 	for _, id := range ids {
 		attachment, known, failed := a.store.Release(id, now)
 		if err = errors.Join(err, failed); known && !attachment.Cleared {
-			uncleared = append(uncleared, id)
+			uncleared, ips = append(uncleared, id), append(ips, attachment.IPs...)
 		}
 	}
-	return uncleared, err
+	return uncleared, ips, err
 }
 
 func (a *Attacher) clear(ids []string) (err error) {
@@ -250,7 +262,7 @@ func (a *Attacher) Check(ctx context.Context, containerID string) (cni.Decision,
 		return cni.Decision{}, err
 	}
 	decision, err := a.decide(ctx, containerID, attachment.IPs, true)
-	if err != nil && a.node.Failure() == nil {
+	if err != nil && a.node.Failure(familiesOf(attachment.IPs)) == nil {
 		return cni.Decision{}, &cni.Failure{Reason: cni.Late, Message: err.Error()}
 	}
 	return decision, err
@@ -274,7 +286,7 @@ func (a *Attacher) waits() error {
 
 // Ready is part of [cni.Node].
 func (a *Attacher) Ready() error {
-	if err := a.node.Failure(); err != nil {
+	if err := a.node.Failure(a.state.PodFamilies()); err != nil {
 		return &cni.Failure{Reason: cni.NotWritten, Message: err.Error()}
 	}
 	return a.waits()
@@ -375,7 +387,7 @@ func (a *Attacher) dropClaims(ctx context.Context) error {
 	if a.waits() != nil || len(before) >= noted {
 		return nil
 	}
-	if err := a.awaitKernel(ctx, false); err != nil {
+	if err := a.awaitKernel(ctx, a.state.PodFamilies(), false); err != nil {
 		return err
 	}
 	return a.claims.keep(append(before, a.state.ClaimingNamespaces()...), addition)

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,10 +71,10 @@ func newAttacherTest(t *testing.T, folder string, pods Pods) *attacherTest {
 		},
 		node: Node{
 			Missing:  func() []string { return nil },
-			Failure:  func() error { return a.broken },
+			Failure:  func([]v1.IPFamily) error { return a.broken },
 			Via:      func(netip.Addr) string { return "" },
 			Attached: func(context.Context) {},
-			Await: func(context.Context, bool) error {
+			Await: func(context.Context, []v1.IPFamily, bool) error {
 				for _, family := range cluster.Families {
 					a.Attacher.state.Update(family)
 				}
@@ -191,6 +193,27 @@ func TestAttacher_Decides(t *testing.T) {
 	}
 }
 
+// TestAttacher_ReadyForTheClustersFamilies: an IP family that pods have no addresses of keeps none from starting.
+func TestAttacher_ReadyForTheClustersFamilies(t *testing.T) {
+	for cidrs, want := range map[string]cni.Reason{"10.128.0.0/14": "", "10.128.0.0/14 fd00:10::/32": cni.NotWritten, "": cni.NotWritten} {
+		a := newAttacherTest(t, t.TempDir(), someLabels)
+		var config cluster.Config
+		for _, cidr := range strings.Fields(cidrs) {
+			config.ClusterCIDRs = append(config.ClusterCIDRs, netip.MustParsePrefix(cidr))
+		}
+		a.Attacher.state = cluster.New(config)
+		a.node.Failure = func(families []v1.IPFamily) error {
+			if slices.Contains(families, v1.IPv6Protocol) {
+				return errors.New("ip6tables said no")
+			}
+			return nil
+		}
+		if err := a.Ready(); reasonOf(err) != want {
+			t.Errorf("with the networks %q: %v, want %q", cidrs, err, want)
+		}
+	}
+}
+
 // TestAttacher_InterfaceIsLookedAt: the interfaces of a pod that starts are looked at once its attachment is known, and before what is written
 // for it is awaited.
 func TestAttacher_InterfaceIsLookedAt(t *testing.T) {
@@ -200,9 +223,9 @@ func TestAttacher_InterfaceIsLookedAt(t *testing.T) {
 		did = append(did, fmt.Sprintf("looked with %d attachment in the store", len(a.store.All())))
 	}
 	await := a.node.Await
-	a.node.Await = func(ctx context.Context, look bool) error {
+	a.node.Await = func(ctx context.Context, families []v1.IPFamily, look bool) error {
 		did = append(did, "awaited")
-		return await(ctx, look)
+		return await(ctx, families, look)
 	}
 	if _, err := a.Attach(t.Context(), attached("c1", "u1")); err != nil {
 		t.Fatal(err)

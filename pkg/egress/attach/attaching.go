@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -54,11 +55,11 @@ const (
 type Node struct {
 	// Missing returns the kinds of objects that are not known yet.
 	Missing func() []string
-	// Failure is why the last sync failed.
-	Failure func() error
-	// Await returns when a sync that began after the call has succeeded in both IP families. With look it has looked at
-	// what the kernel holds.
-	Await func(ctx context.Context, look bool) error
+	// Failure is why the last sync of one of these IP families failed.
+	Failure func(families []v1.IPFamily) error
+	// Await returns when a sync that began after the call has succeeded in each of these IP families. With look it has looked
+	// at what the kernel holds.
+	Await func(ctx context.Context, families []v1.IPFamily, look bool) error
 	// Via returns the node that packets are sent to for an egress IP; empty for this one.
 	Via func(egressIP netip.Addr) string
 	// Assign returns the source ports that a pod with these bindings has of its egress IPs, within a bounded time, and the number of those

@@ -35,7 +35,7 @@ func TestAttacher_ChangesAtTheSameTime(t *testing.T) {
 				if _, err := a.setPod(podObject{Pod: one.Pod, labels: map[string]string{"app": "db"}}); err != nil {
 					t.Error(err)
 				}
-				if err := a.awaitKernel(t.Context(), false); err != nil {
+				if err := a.awaitKernel(t.Context(), familiesOf(one.IPs), false); err != nil {
 					t.Error(err)
 				}
 				if bound := a.Attacher.state.BindingsOf(ip); len(bound) > 0 {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/plan"
@@ -39,12 +41,12 @@ func TestAttacher_AssignsPorts(t *testing.T) {
 	var recorded []string
 	assign := func() {
 		await := a.node.Await
-		a.node.Await = func(ctx context.Context, look bool) error {
+		a.node.Await = func(ctx context.Context, families []v1.IPFamily, look bool) error {
 			if got, known := a.store.Get("c1"); known && got.Released.IsZero() && got.Ports == nil {
 				t.Error("a sync begins that does not know the ports")
 			}
 			synced++
-			return await(ctx, look)
+			return await(ctx, families, look)
 		}
 		a.node.Recorded = func(_ context.Context, id string) {
 			if got, _ := a.store.Get(id); got.Ports != nil && synced == 0 {

@@ -129,6 +129,21 @@ func (s *State) clusterCIDRs() []netip.Prefix {
 	return s.network.clusterCIDRs
 }
 
+// PodFamilies returns the IP families that pods have addresses of; both if the networks of the cluster's pods are not known.
+func (s *State) PodFamilies() (families []v1.IPFamily) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, family := range Families {
+		if slices.ContainsFunc(s.clusterCIDRs(), func(cidr netip.Prefix) bool { return FamilyOf(cidr.Addr()) == family }) {
+			families = append(families, family)
+		}
+	}
+	if len(families) == 0 {
+		return Families
+	}
+	return families
+}
+
 // Primary returns the primary address of a node; invalid if it has none.
 func (s *State) Primary(name string, family v1.IPFamily) netip.Addr {
 	return s.Primaries(family)[name]

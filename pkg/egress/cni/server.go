@@ -28,7 +28,7 @@ const (
 // several goroutines, and may be called again for the same. Each returns when ctx ends.
 type Node interface {
 	// Attach takes an attachment, and returns what became of it when a sync that began later has written it in
-	// both IP families.
+	// the IP families of its addresses.
 	Attach(ctx context.Context, a attachments.Attachment) (Decision, error)
 	// TakeLocalPorts takes the setting of source ports in the network namespace of an attachment's pod, open for reading and writing. The
 	// file is the Node's then, also after an error.
@@ -39,7 +39,7 @@ type Node interface {
 	Check(ctx context.Context, containerID string) (Decision, error)
 	// Collect takes which sandboxes there are, as of a time.
 	Collect(ctx context.Context, valid []string, at time.Time) error
-	// Ready returns why it could not decide now, or nil.
+	// Ready returns why it could not decide now about pods with addresses of all IP families that the cluster has, or nil.
 	Ready() error
 }
 
