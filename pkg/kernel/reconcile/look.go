@@ -46,8 +46,8 @@ func (s *run) lookAtKernel(ctx context.Context) (Looked, error) {
 	event := Looked{Altered: found.altered || s.refused && !s.wrote(found.bindings()), JumpInFront: found.jumpInFront}
 	event.ProxierLacks, event.ProxierUnknown = s.proxierLacks(ctx, found)
 	var left []kernel.Binding
-	left, event.Stale = s.readStale(ctx)
 	known := s.state.Belief == Holds && !event.Altered
+	left, event.Stale = s.readStale(ctx, known)
 	switch {
 	case !known:
 		s.unplanned = slices.Concat(found.bindings(), left)
@@ -116,10 +116,11 @@ func (s *run) proxierLacks(ctx context.Context, found observation) (lacks, unkno
 }
 
 // readStale returns the bindings that earlier runs have written by other means, as long as they are
-// there. What of that may be removed, for all bindings of it are known, is kept for prune.
-func (s *run) readStale(ctx context.Context) (bindings []kernel.Binding, stale Stale) {
+// there, and again if it is not known what the kernel holds: the iptables on PATH may be another one now, and what this process has written
+// stands in the other back end. What of that may be removed, for all bindings of it are known, is kept for prune.
+func (s *run) readStale(ctx context.Context, known bool) (bindings []kernel.Binding, stale Stale) {
 	s.prunable = map[int]staleBackend{}
-	if s.state.StaleGone {
+	if s.state.StaleGone && known {
 		return nil, Gone
 	}
 	for i, backend := range s.driver.staleBackends() {

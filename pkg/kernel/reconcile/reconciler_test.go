@@ -663,6 +663,28 @@ func TestReconciler_StaleBackEnds(t *testing.T) {
 			t.Errorf("all is gone: %v, although the rules could not be read: %v", n.state.StaleGone, unreadable)
 		}
 	}
+	// Another iptables is on PATH from now on: what was written is in the other back end.
+	for what, happens := range map[string]func(){
+		"the rules are others": func() { n.kernel.bindings = nil },
+		"a write has failed": func() {
+			n.kernel.fail = errors.New("no such chain")
+			n.want(second)
+			n.kernel.fail = nil
+		},
+	} {
+		n.want(first)
+		happens()
+		n.forget()
+		n.kernel.left = []kernel.Binding{foreign}
+		n.RequestLook()
+		n.want(second)
+		if diff := cmp.Diff([]Step{Look, WriteAll, PruneStale, DeleteFlows}, n.kernel.did); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+		if len(n.scopes) != 1 || !slices.Contains(n.scopes[0].Removed, foreign) {
+			t.Errorf("%s: judged %+v; want those of %v", what, n.scopes, foreign)
+		}
+	}
 }
 
 // TestReconciler_ProxierRepaired: rules of the proxier that are missing are its own to write.

@@ -89,8 +89,8 @@ type State struct {
 	Ready bool
 	// JumpInFront: the proxier will not write in front of our rules, as the last look has shown.
 	JumpInFront bool
-	// StaleGone: no rules of earlier runs are left in other back ends. StaleUnreadable: that cannot
-	// be told; the next full look tries again.
+	// StaleGone: the last look has found no rules of earlier runs in other back ends, or one before it, if it is known what the kernel
+	// holds. StaleUnreadable: that cannot be told; the next full look tries again.
 	StaleGone, StaleUnreadable bool
 	// ProxierTampered: somebody else has changed rules of ours, and perhaps of the proxier's, which
 	// has not written all of its own since, nor been asked to.
