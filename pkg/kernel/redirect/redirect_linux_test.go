@@ -328,14 +328,7 @@ func TestWriter_OtherFlavour(t *testing.T) {
 		if b.backend == reconcile.NFTables {
 			b.Skip("a back end of its own")
 		}
-		other := map[lab.Backend]string{lab.NFT: "xtables-legacy-multi", lab.Legacy: "xtables-nft-multi"}[b.iptables]
-		program, err := exec.LookPath(other)
-		b.must(err)
-		folder := b.TempDir()
-		for _, name := range []string{"iptables", "ip6tables", "iptables-save", "ip6tables-save", "iptables-restore", "ip6tables-restore"} {
-			b.must(os.Symlink(program, filepath.Join(folder, name)))
-		}
-		path := os.Getenv("PATH")
+		folder, path := b.otherFlavour(), os.Getenv("PATH")
 		for _, after := range []kernel.Redirects{b.redirects(60), {}} {
 			b.Setenv("PATH", path)
 			b.writer = b.newWriter()
@@ -351,6 +344,56 @@ func TestWriter_OtherFlavour(t *testing.T) {
 			b.Setenv("PATH", path)
 			if left := b.run("iptables-save") + b.run("ip6tables-save"); strings.Contains(left, "OPENSHIFT-TUNNEL") {
 				b.Errorf("the other iptables still has rules:\n%s", left)
+			}
+			b.Setenv("PATH", folder+":"+path)
+			b.write(kernel.Redirects{})
+		}
+	})
+}
+
+// otherFlavour returns a folder with the programs of the other iptables.
+func (b *bed) otherFlavour() string {
+	b.Helper()
+	other := map[lab.Backend]string{lab.NFT: "xtables-legacy-multi", lab.Legacy: "xtables-nft-multi"}[b.iptables]
+	program, err := exec.LookPath(other)
+	b.must(err)
+	folder := b.TempDir()
+	for _, name := range []string{"iptables", "ip6tables", "iptables-save", "ip6tables-save", "iptables-restore", "ip6tables-restore"} {
+		b.must(os.Symlink(program, filepath.Join(folder, name)))
+	}
+	return folder
+}
+
+// TestWriter_FlavourChanges: when another iptables comes to PATH while a process runs, what that has written through the former one goes, whether
+// it is the next change that fails, or somebody has changed chains that it jumps from.
+func TestWriter_FlavourChanges(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		if b.backend == reconcile.NFTables {
+			b.Skip("a back end of its own")
+		}
+		folder, path := b.otherFlavour(), os.Getenv("PATH")
+		for what, touch := range map[string]bool{"the next change": false, "the chains were changed": true} {
+			b.Setenv("PATH", path)
+			b.writer = b.newWriter()
+			b.write(b.redirects(50))
+			b.write(b.redirects(50, 51))
+			if touch {
+				b.run(b.iptablesName(), "-t", "nat", "-I", "OUTPUT", "-d", b.addr(99).String(), "-j", "RETURN")
+			}
+			b.Setenv("PATH", folder+":"+path)
+			after := b.redirects(60)
+			after.Secure.To = netip.AddrPortFrom(b.self(), 10265)
+			b.must(b.Node().Do(func() error {
+				if _, err := b.writer.Sync(b.Context(), after); err == nil {
+					return nil
+				}
+				_, err := b.writer.Sync(b.Context(), after)
+				return err
+			}))
+			b.agrees(after)
+			b.Setenv("PATH", path)
+			if left := b.run("iptables-save") + b.run("ip6tables-save"); strings.Contains(left, "OPENSHIFT-TUNNEL") {
+				b.Errorf("%s: the former iptables still has rules:\n%s", what, left)
 			}
 			b.Setenv("PATH", folder+":"+path)
 			b.write(kernel.Redirects{})

@@ -40,9 +40,13 @@ func (d *rulesDriver) read(ctx context.Context) (holding, error) {
 	if err != nil {
 		return holding{}, err
 	}
+	last := d.held
 	d.held = iptables.Ruleset{} // found.Chains may be nil
 	maps.Copy(d.held, found.Chains)
-	return d.holding(d.held)
+	h, err := d.holding(d.held)
+	h.altered = last != nil && !maps.EqualFunc(last, d.held, slices.Equal)
+	d.alone = d.alone && !h.altered
+	return h, err
 }
 
 // holding returns what rules stand for.
@@ -53,7 +57,7 @@ func (d *rulesDriver) holding(rules iptables.Ruleset) (h holding, err error) {
 	if now.isIn(live) {
 		sets, err = readAll(now)
 	}
-	return holding{heldBy(live, now, sets), record}, err
+	return holding{redirects: heldBy(live, now, sets), record: record}, err
 }
 
 func readAll(g generation) (map[ipset.Set][]ipset.Element, error) {

@@ -45,7 +45,7 @@ func newTableDriver(family kernel.Family) *tableDriver {
 
 func (d *tableDriver) read(ctx context.Context) (holding, error) {
 	held, _, err := d.table.Read(ctx)
-	return holding{redirectsIn(held), held.Chains[tableRecord]}, err
+	return holding{redirects: redirectsIn(held), record: held.Chains[tableRecord]}, err
 }
 
 func (d *tableDriver) write(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {

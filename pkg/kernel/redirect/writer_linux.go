@@ -27,6 +27,8 @@ type holding struct {
 	redirects kernel.Redirects
 	// record is what [encode] made of redirects that a write has taken away; none if the connections were judged since.
 	record []string
+	// altered: the rules are others than were written or read last.
+	altered bool
 }
 
 // Writer keeps the redirects of one IP family. It must not be used by two goroutines at once.
@@ -37,7 +39,8 @@ type Writer struct {
 	flows  *conntrack.Table
 	// driver is one of these, other the other one.
 	driver, other driver
-	// pruned: what earlier runs have left in the other back ends is gone.
+	// pruned: what earlier runs have left in the other back ends is gone. It is false again if the rules were altered or could not be
+	// written: the iptables on PATH may be another one now, and what was written is in the other back end.
 	pruned bool
 	// foreign: the rules are the other driver, of iptables-nft, which cannot show a table nat because of what others have there.
 	foreign bool
@@ -71,8 +74,9 @@ type Result struct {
 
 // Sync makes the kernel hold want, whatever it holds, and ends the connections that go elsewhere than want says, as
 // [conntrack.Table.DeleteMisdirected] does. The first Sync removes what earlier runs have left in other back ends, once
-// the rules are there. A Sync that fails, or whose process dies, leaves a record of what it has taken away in the
-// kernel: the next one, of whatever process, judges the connections by it.
+// the rules are there; so does one that finds other rules than were written, or follows one that could not write. A Sync that fails, or
+// whose process dies, leaves a record of what it has taken away in the kernel: the next one, of whatever process, judges the connections
+// by it.
 func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result, err error) {
 	before, err := w.before(ctx, want)
 	if err != nil {
@@ -88,7 +92,7 @@ func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result
 	deleted, err := w.flows.DeleteMisdirected(ctx, conntrack.Redirection{After: want, Before: before})
 	result.Ended = deleted.Ended
 	if err == nil && len(before) > 0 {
-		_, err = w.driver.write(ctx, want, nil)
+		_, err = w.write(ctx, want, nil)
 	}
 	w.judged = err == nil
 	return result, err
@@ -96,7 +100,13 @@ func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result
 
 // before returns what the kernel holds that want does not say, and what it held when a Sync did not end.
 func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []kernel.Redirects, err error) {
-	reads := []func(context.Context) (holding, error){w.driver.read}
+	held, err := w.driver.read(ctx)
+	if err = nft.UnlessNone(err); err != nil {
+		return nil, err
+	}
+	w.pruned = w.pruned && !held.altered
+	holdings := []holding{held}
+	var reads []func(context.Context) (holding, error)
 	if !w.pruned && w.usable(w.other) {
 		reads = append(reads, w.other.read)
 	}
@@ -105,13 +115,16 @@ func (w *Writer) before(ctx context.Context, want kernel.Redirects) (before []ke
 	}
 	for i, read := range reads {
 		held, err := read(ctx)
-		if i > 0 && errors.Is(err, iptables.ErrIncompatible) && !iptables.HasChainsOf(ctx, Owner, w.family) {
-			w.foreign = w.foreign || i == 1 && w.usable(w.other) // else it was the rules of the iptables that is not on PATH
+		if errors.Is(err, iptables.ErrIncompatible) && !iptables.HasChainsOf(ctx, Owner, w.family) {
+			w.foreign = w.foreign || i == 0 && w.usable(w.other) // else it was the rules of the iptables that is not on PATH
 			continue
 		}
 		if err = nft.UnlessNone(err); err != nil {
 			return nil, err
 		}
+		holdings = append(holdings, held)
+	}
+	for _, held := range holdings {
 		for _, r := range append(decode(held.record), held.redirects.Without(want)) {
 			if !r.Empty() && !slices.ContainsFunc(before, r.Equal) {
 				before = append(before, r)
@@ -125,8 +138,8 @@ func (w *Writer) write(ctx context.Context, want kernel.Redirects, record []stri
 	changed, err = w.driver.write(ctx, want, record)
 	if err == nil && !w.pruned {
 		err = w.prune(ctx)
-		w.pruned = err == nil
 	}
+	w.pruned = err == nil
 	return changed, err
 }
 
