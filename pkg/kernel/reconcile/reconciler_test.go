@@ -238,7 +238,7 @@ var (
 // change is about otherwise, none if nothing changed; and again what was not done.
 func TestReconciler_FlowsToJudge(t *testing.T) {
 	pod := func(b kernel.Binding) map[netip.Addr]bool { return map[netip.Addr]bool{b.Pod: true} }
-	recorded := bind("10.128.0.8", "203.0.113.8")
+	recorded, guest := bind("10.128.0.8", "203.0.113.8"), bind("10.129.0.1", first.EgressIP.String())
 	n := newNode(t, &memory{tables: "1", bindings: []kernel.Binding{foreign}, recorded: []kernel.Binding{recorded}})
 	n.ProxierSynced()
 	for _, step := range []struct {
@@ -265,6 +265,10 @@ func TestReconciler_FlowsToJudge(t *testing.T) {
 		{"then flushed", func() { n.kernel.bindings, n.kernel.recorded = nil, nil }, nil, []conntrack.Scope{{All: true, Removed: []kernel.Binding{first}}}},
 		{"back", func() {}, []kernel.Binding{first}, []conntrack.Scope{{Pods: pod(first)}}},
 		{"gone, but it was the node's own address", func() { n.nodeIP = first.EgressIP }, nil, []conntrack.Scope{{}}},
+		{"two of the node's own address, one of them of another node's pod", func() {
+			n.steering = kernel.Steering{Self: secondNode, Nodes: []netip.Addr{thirdNode}, Homes: map[netip.Addr]netip.Addr{first.Pod: secondNode, guest.Pod: thirdNode}}
+		}, []kernel.Binding{first, guest}, []conntrack.Scope{{Pods: map[netip.Addr]bool{first.Pod: true, guest.Pod: true}}}},
+		{"both gone", func() { n.steering.Homes = nil }, nil, []conntrack.Scope{{Removed: []kernel.Binding{guest}}}},
 	} {
 		n.forget()
 		step.do()

@@ -96,11 +96,17 @@ func (s *run) owe(change kernel.Change) {
 // sent returns the bindings whose packets went to another node, or nowhere, or came from one.
 func (s *run) sent() (sent []kernel.Binding) {
 	for b := range s.belief.since {
-		if home, known := s.belief.steering.Homes[b.Pod]; hasWay(s.belief.steering, b) || known && home != s.belief.steering.Self {
+		if hasWay(s.belief.steering, b) || s.ranElsewhere(b.Pod) {
 			sent = append(sent, b)
 		}
 	}
 	return sent
+}
+
+// ranElsewhere tells whether a pod is known to have run on another node.
+func (s *run) ranElsewhere(pod netip.Addr) bool {
+	home, known := s.belief.steering.Homes[pod]
+	return known && home != s.belief.steering.Self
 }
 
 // oweExcluded adds the flows of these bindings, as sent returns them, whose destinations were not excluded before. They would go on under the
@@ -187,8 +193,8 @@ func (s *run) oweFound(found []kernel.Binding, now kernel.Desired) {
 
 func (s *run) oweRemoved(removed []kernel.Binding, steered func(kernel.Binding) bool) {
 	for _, b := range removed {
-		// Masqueraded, the pod may go on with the node's own address.
-		if b.EgressIP != s.nodeIP {
+		// Masqueraded, a pod of this node may go on with the node's own address.
+		if b.EgressIP != s.nodeIP || s.ranElsewhere(b.Pod) {
 			s.debt.Removed = append(s.debt.Removed, b)
 		}
 		if steered(b) {
