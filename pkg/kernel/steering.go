@@ -22,7 +22,7 @@ type Steering struct {
 	Held map[netip.Addr]bool
 	// Absent are those of Held that are not on this node, although packets leave from here: no node has them.
 	Absent map[netip.Addr]bool
-	// Claimed are the egress IPs that Services claim, sorted. Only a node that has one may send from it.
+	// Claimed are the egress IPs that Services claim and may have, sorted. Only a node that has one may send from it.
 	Claimed []netip.Addr
 	// Nodes are the addresses under which the other nodes know each other, sorted. With a tunnel they are of the IP family of Self,
 	// without one of that of the packets. This node takes packets as steered only from these.

@@ -8,16 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// claimedIPs are the egress IPs that Services claim in one IP family.
-type claimedIPs struct {
-	// claims counts those on each, alternatives those of Services with several.
-	claims, alternatives map[netip.Addr]int
-	// sorted has the addresses; nil if it has to be made anew.
-	sorted []netip.Addr
-}
-
-// EgressIPs returns the addresses of a family that any Service claims as its egress IP, granted or not,
-// sorted. The list must not be changed. It is made anew only when it has changed.
+// EgressIPs returns the addresses of a family that any Service claims as its egress IP and may have, sorted, as the objects are now: no plan
+// need be updated before. Anybody may name any address; if only such claims are on it that are refused for the address, it may be a pod's or
+// a host's. The list must not be changed. It is made anew only when it has changed.
 func (s *State) EgressIPs(family v1.IPFamily) []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,47 +19,33 @@ func (s *State) EgressIPs(family v1.IPFamily) []netip.Addr {
 
 // egressIPs is EgressIPs with the lock held.
 func (s *State) egressIPs(family v1.IPFamily) []netip.Addr {
-	c := s.claimed[family]
-	if c.sorted == nil {
-		c.sorted = slices.SortedFunc(maps.Keys(c.claims), netip.Addr.Compare)
-	}
-	return c.sorted
+	s.surround(family)
+	return s.planners[family].EgressIPs()
 }
 
-// countClaims notes that a Service's claims have come in the place of others.
-func (s *State) countClaims(before, after service) {
+// countAlternatives notes that a Service's claims have come in the place of others.
+func (s *State) countAlternatives(before, after service) {
 	for _, family := range Families {
-		s.claimed[family].count(after.parts[family], 1)
-		s.claimed[family].count(before.parts[family], -1)
+		countSeveral(s.alternatives[family], after.parts[family], 1)
+		countSeveral(s.alternatives[family], before.parts[family], -1)
 	}
 }
 
-func (c *claimedIPs) count(p *part, by int) {
-	if p == nil || p.claim == nil || !p.claim.EgressIP.IsValid() {
+// countSeveral adds to the counts of the egress IPs of a Service that has several.
+func countSeveral(counts map[netip.Addr]int, p *part, by int) {
+	if p == nil || p.claim == nil || !p.claim.EgressIP.IsValid() || !p.claim.Several() {
 		return
 	}
-	for _, address := range p.claim.Addresses() {
-		if p.claim.Several() {
-			countOf(c.alternatives, address.IP, by)
-		}
-		if appears := countOf(c.claims, address.IP, by); appears {
-			c.sorted = nil
+	for _, ip := range p.claim.EgressIPs() {
+		if counts[ip] += by; counts[ip] == 0 {
+			delete(counts, ip)
 		}
 	}
-}
-
-// countOf adds to the count of an address, and tells whether the first came or the last went.
-func countOf(counts map[netip.Addr]int, ip netip.Addr, by int) (appears bool) {
-	before := counts[ip]
-	if counts[ip] = before + by; before+by == 0 {
-		delete(counts, ip)
-	}
-	return before == 0 || before+by == 0
 }
 
 // Alternatives returns the egress IPs of a family that Services with several have.
 func (s *State) Alternatives(family v1.IPFamily) []netip.Addr {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.claimed[family].alternatives))
+	return slices.Collect(maps.Keys(s.alternatives[family]))
 }

@@ -109,7 +109,7 @@ func TestState_EgressIPs(t *testing.T) {
 		{"one of each family", func() { s.SetService(claiming("a", "203.0.113.5", "203.0.113.4", "2001:db8::1")) }, []string{"203.0.113.5"}, []string{"2001:db8::1"}},
 		{"the same for another", func() { s.SetService(claiming("b", "203.0.113.5")) }, []string{"203.0.113.5"}, []string{"2001:db8::1"}},
 		{"a lower one", func() { s.SetService(claiming("c", "203.0.113.1")) }, []string{"203.0.113.1", "203.0.113.5"}, []string{"2001:db8::1"}},
-		{"a refused one", func() { s.SetService(claiming("d", "10.128.0.1")) }, []string{"10.128.0.1", "203.0.113.1", "203.0.113.5"}, []string{"2001:db8::1"}},
+		{"a refused one", func() { s.SetService(claiming("d", "10.128.0.1")) }, []string{"203.0.113.1", "203.0.113.5"}, []string{"2001:db8::1"}},
 		{"one that cannot be read", func() { s.SetService(claiming("d", "nonsense")) }, []string{"203.0.113.1", "203.0.113.5"}, []string{"2001:db8::1"}},
 		{"one of two claims goes", func() { s.SetService(claiming("a")) }, []string{"203.0.113.1", "203.0.113.5"}, nil},
 		{"the other goes, too", func() { s.DeleteService(claiming("b")) }, []string{"203.0.113.1"}, nil},
@@ -122,6 +122,53 @@ func TestState_EgressIPs(t *testing.T) {
 		if diff := cmp.Diff([][]string{step.v4, step.v6}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.what, diff)
 		}
+	}
+}
+
+// TestState_EgressIPsAreOfWhoMayHaveThem: anybody may write a Service that names any address. That makes it an egress IP for nobody, as long
+// as the Service is refused it for the address, or for an older owner who does not claim it.
+func TestState_EgressIPsAreOfWhoMayHaveThem(t *testing.T) {
+	const egressIP, late = "203.0.113.1", "203.0.113.2"
+	claiming := func(namespace string, age int64, ips ...string) *v1.Service {
+		return clustertest.NewService("web", func(s *v1.Service) {
+			s.Namespace, s.CreationTimestamp, s.Spec.ExternalIPs = namespace, metav1.Unix(100-age, 0), ips
+		})
+	}
+	s := newStateTest(t, nil)
+	expect := func(what string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, spelled(s.EgressIPs(v1.IPv4Protocol))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	s.SetNode(clustertest.NewNode("there", "192.0.2.2", v1.ConditionTrue))
+	s.SetServiceCIDRs([]string{"172.30.0.0/16"})
+	for namespace, refused := range map[string]string{
+		"pod": "10.128.0.5", "cluster": "172.30.0.1", "node": "192.0.2.2", "loopback": "127.0.0.1", "annotated": "203.0.113.9", "owned": "203.0.113.8",
+	} {
+		named := claiming(namespace, 1, refused)
+		if namespace == "annotated" { // nothing allows it
+			named.Spec.ExternalIPs, named.Annotations = nil, map[string]string{EgressIPAnnotation: refused}
+		}
+		s.SetService(named)
+	}
+	s.SetService(clustertest.NewService("shop", func(s *v1.Service) { // it has an address, and claims none
+		s.CreationTimestamp, s.Spec.ExternalIPs, s.Annotations = metav1.Unix(1, 0), []string{"203.0.113.8"}, map[string]string{Annotation: "false"}
+	}))
+	expect("refused ones alone")
+	s.SetService(claiming("younger", 2, egressIP))
+	s.SetService(claiming("older", 3, egressIP))
+	expect("one of two namespaces", egressIP)
+	s.DeleteService(claiming("older", 3))
+	expect("the older is gone", egressIP)
+	s.SetService(claiming("pod", 1, late))
+	expect("another Service names one that it may have", egressIP, late)
+	s.SetNode(clustertest.NewNode("joined", late, v1.ConditionTrue))
+	expect("that is a node's now", egressIP)
+	s.DeleteNode("joined")
+	expect("and is not any more", egressIP, late)
+	if change := s.Update(v1.IPv4Protocol); len(change.Refused) != 5 {
+		t.Errorf("%d refusals, want one of each other Service that names what it may not have: %v", len(change.Refused), change.Refused)
 	}
 }
 

@@ -113,7 +113,7 @@ func (s *State) replaceService(name types.NamespacedName, now service) (changed 
 	if !known && now.isNone() || known && now.equal(old) {
 		return false
 	}
-	s.countClaims(old, now)
+	s.countAlternatives(old, now)
 	if now.claims(func(ip netip.Addr) bool { return s.placement.Held[ip] }) {
 		s.index()
 	}

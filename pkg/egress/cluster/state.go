@@ -51,9 +51,9 @@ type State struct {
 	heldRevision, snapshots uint64
 	// byAddress is nil as long as this node has held no egress IP of a claim.
 	byAddress addressIndex
-	// claimed are the egress IPs that Services claim.
-	claimed map[v1.IPFamily]*claimedIPs
-	choices choices
+	// alternatives are the egress IPs of Services that have several, with the number of these.
+	alternatives map[v1.IPFamily]map[netip.Addr]int
+	choices      choices
 
 	planners map[v1.IPFamily]*plan.Planner
 	homes    map[v1.IPFamily]*homes
@@ -64,29 +64,29 @@ type State struct {
 // New returns a State that knows no objects.
 func New(config Config) *State {
 	s := &State{
-		Config:      config,
-		services:    map[types.NamespacedName]service{},
-		shadowed:    map[types.NamespacedName]service{},
-		slices:      map[types.NamespacedName][]*discovery.EndpointSlice{},
-		serviceOf:   map[types.NamespacedName]string{},
-		unserved:    map[unservedName]unservedEndpoints{},
-		headless:    map[types.NamespacedName][]unservedName{},
-		attachments: map[netip.Addr]plan.Attachment{},
-		nodes:       map[string]map[v1.IPFamily]plan.Node{},
-		registered:  registrations{nodes: map[string]*registration{}},
-		judged:      map[v1.IPFamily]*JudgedNodes{},
-		foreign:     map[v1.IPFamily]*plan.Foreign{},
-		served:      Families,
-		placement:   placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
-		claimed:     map[v1.IPFamily]*claimedIPs{},
-		planners:    map[v1.IPFamily]*plan.Planner{},
-		homes:       map[v1.IPFamily]*homes{},
-		moved:       map[v1.IPFamily]bool{},
-		choices:     newChoices(),
+		Config:       config,
+		services:     map[types.NamespacedName]service{},
+		shadowed:     map[types.NamespacedName]service{},
+		slices:       map[types.NamespacedName][]*discovery.EndpointSlice{},
+		serviceOf:    map[types.NamespacedName]string{},
+		unserved:     map[unservedName]unservedEndpoints{},
+		headless:     map[types.NamespacedName][]unservedName{},
+		attachments:  map[netip.Addr]plan.Attachment{},
+		nodes:        map[string]map[v1.IPFamily]plan.Node{},
+		registered:   registrations{nodes: map[string]*registration{}},
+		judged:       map[v1.IPFamily]*JudgedNodes{},
+		foreign:      map[v1.IPFamily]*plan.Foreign{},
+		served:       Families,
+		placement:    placement.Placement{Scope: config.Scope, NodeName: config.NodeName},
+		alternatives: map[v1.IPFamily]map[netip.Addr]int{},
+		planners:     map[v1.IPFamily]*plan.Planner{},
+		homes:        map[v1.IPFamily]*homes{},
+		moved:        map[v1.IPFamily]bool{},
+		choices:      newChoices(),
 	}
 	for _, family := range Families {
 		s.planners[family] = plan.NewPlanner(s.podAt, s.choose)
-		s.claimed[family] = &claimedIPs{claims: map[netip.Addr]int{}, alternatives: map[netip.Addr]int{}}
+		s.alternatives[family] = map[netip.Addr]int{}
 	}
 	s.move()
 	return s

@@ -70,8 +70,8 @@ type Assigned struct {
 // addresses have no epochs.
 type LeasesKnown struct{}
 
-// Claimed says which egress IPs Services claim, all of them; nodes may announce others, which count for nothing as long as no
-// Service claims them. Before it is told, all count. The map must not be changed any more.
+// Claimed says which egress IPs Services claim and may have, all of them; nodes may announce others, which count for nothing as long as no
+// such Service claims them. Before it is told, all count. The map must not be changed any more.
 type Claimed struct{ Addresses map[netip.Addr]bool }
 
 // Hearing says whether changes of Leases are heard of. As long as they are not, no node is found silent.

@@ -20,8 +20,9 @@ type address struct {
 type holder struct {
 	service *service
 	address *address
-	// held says how the Service has it.
+	// held says how the Service has it, claims that it is one of its egress IPs.
 	held           Address
+	claims         bool
 	previous, next *holder
 }
 
@@ -68,4 +69,20 @@ func (a *address) oldest(s *surroundings) *service {
 		}
 	}
 	return oldest
+}
+
+// claimedBy tells whether a Service of a namespace claims the address, and may have it. The owner may have got it in a way that is allowed,
+// and another Service of the namespace name it in one that is not.
+func (a *address) claimedBy(namespace string, s *surroundings) bool {
+	var refused Address // mostly the next is the same
+	for h := a.first; h != nil; h = h.next {
+		if !h.claims || h.service.name.Namespace != namespace || h.held == refused {
+			continue
+		}
+		if s.mayOwn(namespace, h.held) {
+			return true
+		}
+		refused = h.held
+	}
+	return false
 }

@@ -69,6 +69,9 @@
 // A Service whose namespace may not have an address does not count: it neither leaves from the address
 // nor owns it, however old it is.
 //
+// An address is an egress IP, which nodes announce and no pod may send from, as soon as a claim on it is refused for no reason that is in
+// the address: for none of the list below from InvalidAddress to OwnedByOtherNamespace but InvalidAnnotation. Others who name it make it none.
+//
 // # Nodes' addresses
 //
 // A kubelet writes its Node's addresses, and it may lie, so the plan believes little of them. In each IP family, a node's address is the

@@ -26,6 +26,9 @@ type Planner struct {
 	namespaces map[string]map[*service]bool
 	// addresses are those that Services have.
 	addresses map[netip.Addr]*address
+	// egressIPs are those of addresses that their owners claim, sorted those as a list; nil if it has to be made anew.
+	egressIPs map[netip.Addr]bool
+	sorted    []netip.Addr
 	pods      map[netip.Addr]*pod
 	// uses counts the bindings of each egress IP.
 	uses    map[netip.Addr]int
@@ -116,6 +119,7 @@ func NewPlanner(podAt func(namespace string, addr netip.Addr) Pod, choose func(S
 		services:     map[Service]*service{},
 		namespaces:   map[string]map[*service]bool{},
 		addresses:    map[netip.Addr]*address{},
+		egressIPs:    map[netip.Addr]bool{},
 		pods:         map[netip.Addr]*pod{}, uses: map[netip.Addr]int{},
 		numbers: Numbers{Refusals: map[Reason]int{}},
 	}
@@ -164,12 +168,13 @@ func (p *Planner) SetService(holding Holding, claim *Claim) {
 
 // hold makes a Service a holder of these addresses and of its egress IP.
 func (p *Planner) hold(s *service, addresses []Address) {
-	s.holds = make([]holder, 0, len(addresses)+1)
+	has := len(addresses)
+	s.holds = make([]holder, 0, has+1)
 	if s.claim != nil && s.claim.EgressIP.IsValid() {
 		addresses = slices.Concat(addresses, s.claim.Addresses())
 	}
-	for _, held := range addresses {
-		s.holds = append(s.holds, holder{service: s, address: p.addressOf(held.IP), held: held})
+	for i, held := range addresses {
+		s.holds = append(s.holds, holder{service: s, address: p.addressOf(held.IP), held: held, claims: i >= has})
 	}
 	for i := range s.holds {
 		s.holds[i].link()
@@ -304,6 +309,16 @@ func (p *Planner) Renamed(addr netip.Addr) (matters bool) {
 	return false
 }
 
+// EgressIPs returns the addresses that Services claim and may have, whether or not the claims have faults of their own, sorted: see "Who owns an
+// address". It is up to date without an Update, at a cost that follows from what has changed. The list must not be changed.
+func (p *Planner) EgressIPs() []netip.Addr {
+	p.judgeAddresses()
+	if p.sorted == nil {
+		p.sorted = slices.SortedFunc(maps.Keys(p.egressIPs), netip.Addr.Compare)
+	}
+	return p.sorted
+}
+
 // Has tells whether an endpoint has an address.
 func (p *Planner) Has(addr netip.Addr) bool { return p.pods[addr] != nil }
 
@@ -341,9 +356,7 @@ func (p *Planner) Update() Change {
 // Judge brings the plan up to date. What that changes, the next Update returns as well.
 func (p *Planner) Judge() {
 	p.sortNetworks()
-	for _, a := range p.dirtyAddresses {
-		p.judgeAddress(a)
-	}
+	p.judgeAddresses()
 	for s := range p.dirtyClaims {
 		p.judgeClaim(s)
 	}
@@ -366,6 +379,13 @@ func (p *Planner) sortNetworks() {
 	p.networks = networks
 }
 
+func (p *Planner) judgeAddresses() {
+	for _, a := range p.dirtyAddresses {
+		p.judgeAddress(a)
+	}
+	p.dirtyAddresses = nil
+}
+
 // judgeAddress finds the owner of an address, and has the claims on it judged if it is another. An
 // address that no Service has is forgotten.
 func (p *Planner) judgeAddress(a *address) {
@@ -374,6 +394,13 @@ func (p *Planner) judgeAddress(a *address) {
 		delete(p.addresses, a.ip)
 	}
 	owner := a.oldest(p.surroundings)
+	if claimed := owner != nil && a.claimedBy(owner.name.Namespace, p.surroundings); claimed != p.egressIPs[a.ip] {
+		if p.sorted = nil; claimed {
+			p.egressIPs[a.ip] = true
+		} else {
+			delete(p.egressIPs, a.ip)
+		}
+	}
 	if owner == a.owner {
 		return
 	}

@@ -139,7 +139,7 @@ func (c *cluster) attach(r *rand.Rand, p *Planner, ip netip.Addr) {
 
 func (c *cluster) claim(r *rand.Rand, holding Holding) Claim {
 	address := holding.Addresses[r.IntN(2)]
-	claim := Claim{Service: holding.Service, Created: holding.Created, EgressIP: address.IP, LoadBalancer: address.LoadBalancer, Protocols: []Protocol{TCP, UDP}[r.IntN(2):]}
+	claim := Claim{Service: holding.Service, Created: holding.Created, EgressIP: address.IP, LoadBalancer: address.LoadBalancer, Annotated: r.IntN(6) == 0, Protocols: []Protocol{TCP, UDP}[r.IntN(2):]}
 	if r.IntN(3) == 0 {
 		claim.Others = slices.DeleteFunc(slices.Clone(holding.Addresses), func(a Address) bool { return a.IP == claim.EgressIP })
 		slices.SortFunc(claim.Others, func(a, b Address) int { return a.IP.Compare(b.IP) })
@@ -201,14 +201,19 @@ func TestPlanner_PlansAsBuildDoes(t *testing.T) {
 					checkDesired(t, p, before) // what a sync that is under way asks for
 				}
 			}
+			in := c.input()
+			want := Build(in)
+			if r.IntN(2) == 0 {
+				checkEgressIPs(t, p, in.Claims, want) // what a sync of the other IP family asks for
+			}
 			change := p.Update()
-			want := Build(c.input())
 			got := p.Plan()
 			if !got.Equal(want) {
 				t.Fatalf("seed %d, step %d (-want +got):\n%s", seed, step, cmp.Diff(want, got, compareNetip))
 			}
 			checkChange(t, before, want, change)
 			checkViews(t, p, want, len(c.claims))
+			checkEgressIPs(t, p, in.Claims, want)
 			if t.Failed() {
 				t.Fatalf("seed %d, step %d", seed, step)
 			}
@@ -260,6 +265,32 @@ func checkViews(t *testing.T, p *Planner, want Plan, claims int) {
 		}
 	}
 	checkDesired(t, p, want)
+}
+
+// checkEgressIPs: they are the addresses with a claim that is not refused for the address.
+func checkEgressIPs(t *testing.T, p *Planner, claims []Claim, want Plan) {
+	t.Helper()
+	type claimed struct {
+		by Service
+		ip netip.Addr
+	}
+	notTheirs := map[claimed]bool{}
+	for _, r := range want.Refusals {
+		if !r.Pod.IsValid() && slices.Contains([]Reason{InvalidAddress, AddressInCluster, NodeAddress, APIServerAddress, NotAllowed, OwnedByOtherNamespace}, r.Reason) {
+			notTheirs[claimed{r.Service, r.EgressIP}] = true
+		}
+	}
+	egressIPs := map[netip.Addr]bool{}
+	for _, claim := range claims {
+		for _, ip := range claim.EgressIPs() {
+			if !notTheirs[claimed{claim.Service, ip}] {
+				egressIPs[ip] = true
+			}
+		}
+	}
+	if got, want := p.EgressIPs(), slices.SortedFunc(maps.Keys(egressIPs), netip.Addr.Compare); !slices.Equal(got, want) {
+		t.Errorf("egress IPs %v, want %v", got, want)
+	}
 }
 
 // checkDesired: the kernel is to hold what the plan of the last Update says, whatever was judged since.
@@ -319,9 +350,11 @@ func TestPlanner_ManyExternalIPs(t *testing.T) {
 		if diff := cmp.Diff(findOwners(newSurroundings(in), in), owners, compareNetip); diff != "" {
 			t.Fatalf("step %d, owners (-want +got):\n%s", step, diff)
 		}
-		if want, got := Build(in), p.Plan(); !got.Equal(want) {
+		want := Build(in)
+		if got := p.Plan(); !got.Equal(want) {
 			t.Fatalf("step %d (-want +got):\n%s", step, cmp.Diff(want, got, compareNetip))
 		}
+		checkEgressIPs(t, p, in.Claims, want)
 	}
 }
 
@@ -338,7 +371,7 @@ func TestPlanner_ForgetsWhatIsDeleted(t *testing.T) {
 		p.DeleteService(name)
 	}
 	p.Update()
-	if n := len(p.services) + len(p.addresses) + len(p.pods) + len(p.uses); n != 0 || p.numbers.Bindings != 0 || p.numbers.Claims != 0 {
+	if n := len(p.services) + len(p.addresses) + len(p.pods) + len(p.uses) + len(p.EgressIPs()); n != 0 || p.numbers.Bindings != 0 || p.numbers.Claims != 0 {
 		t.Errorf("kept: %+v", p)
 	}
 }

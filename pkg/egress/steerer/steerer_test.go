@@ -209,6 +209,29 @@ func TestSteerer_AQuestionChangesNothing(t *testing.T) {
 	}
 }
 
+// TestSteerer_RefusedClaims: a pod's address and this node's own are told no other node because a Service names them, have no way, and pods may
+// send from them. The egress IPs of both IP families count from the first sync on, whichever family that is of.
+func TestSteerer_RefusedClaims(t *testing.T) {
+	s := newSteered(t, holders.Required, netip.MustParsePrefix("10.128.0.0/14"))
+	ofIPv6, here := netip.MustParseAddr("2001:db8::9"), []netip.Addr{egressIP}
+	for i, ip := range []string{"10.128.0.9", "192.0.2.2", ofIPv6.String()} {
+		s.state.SetService(clustertest.NewService(fmt.Sprint("names-", i), func(s *v1.Service) { s.Spec.ExternalIPs = []string{ip} }))
+		here = append(here, netip.MustParseAddr(ip))
+	}
+	s.Apply(OwnAddresses(here, nil))
+	for _, family := range cluster.Families {
+		s.Sync(family)
+		s.Synced(family, []v1.IPFamily{family})
+		if told := s.node.Said().Addresses; len(told) != 2 || told[egressIP] == 0 || told[ofIPv6] == 0 {
+			t.Errorf("%s: other nodes are told of %v, want the two egress IPs alone", family, told)
+		}
+	}
+	got, _ := s.Sync(v1.IPv4Protocol)
+	if !slices.Equal(got.Claimed, []netip.Addr{egressIP}) || len(got.Ways) > 0 {
+		t.Errorf("no pod may send from %v, and there are the ways %v; want the egress IP, which is here", got.Claimed, got.Ways)
+	}
+}
+
 // TestSteerer_LeaseSaysWhatIsTold: a Lease is written when other nodes may be told, and says which egress IPs are here and what was chosen
 // for pods. It belongs to the Node.
 func TestSteerer_LeaseSaysWhatIsTold(t *testing.T) {

@@ -9,7 +9,7 @@
 //
 //	table netdev openshift-egress-port-security {
 //	    counter spoofed-ipv4, spoofed-ipv6
-//	    set bound-ipv4  { type ipv4_addr; }                 bound pods, and egress IPs that Services claim
+//	    set bound-ipv4  { type ipv4_addr; }                 bound pods, and egress IPs that Services claim and may have
 //	    set placed-ipv4 { type ipv4_addr; }                 the same, but bound pods only behind a known interface; both for IPv6, too
 //
 //	    chain pod-12-veth1234 {

@@ -37,7 +37,7 @@
 //	    set away       { type ipv4_addr; }                                  of these, those of other nodes
 //	    set senders    { type ether_addr; }                                 their hardware addresses, without a tunnel
 //	    set egress-ips { type ipv4_addr; }                                  those of bindings
-//	    set claimed    { type ipv4_addr; }                                  those that Services claim, on any node
+//	    set claimed    { type ipv4_addr; }                                  those that Services claim and may have, on any node
 //	    set held       { type ipv4_addr; }                                  those that this node holds
 //	    set own        { type ipv4_addr . inet_proto . ipv4_addr; }         pod . protocol . its egress IP
 //	    set bound      { type ipv4_addr . inet_proto; }                     pod . protocol
