@@ -21,6 +21,8 @@ type registration struct {
 	UID string `json:"uid"`
 	// InternalIPs are the first ones that it told, of both IP families, at most mostRegistered.
 	InternalIPs []netip.Addr `json:"internalIPs"`
+	// Pending: the Node told them when it waited for its cloud provider. Those that it tells when it waits no longer come in their place, once.
+	Pending bool `json:"pending,omitempty"`
 	// seen: this process has seen the Node.
 	seen bool
 }
@@ -36,7 +38,7 @@ type registrations struct {
 }
 
 // note takes what a Node tells, by IP family, and notes there what it registered with. A Node without any address has not
-// registered yet, nor has one whose cloud provider will give it another one.
+// registered yet.
 func (r *registrations) note(object *v1.Node, told map[v1.IPFamily]plan.Node) {
 	name, uid := object.Name, string(object.UID)
 	known := r.nodes[name]
@@ -45,12 +47,9 @@ func (r *registrations) note(object *v1.Node, told map[v1.IPFamily]plan.Node) {
 		r.nodes[name], r.changed = known, true
 	}
 	known.seen = true
-	if len(known.InternalIPs) == 0 {
-		if uninitialized(object) {
-			return
-		}
+	if pending := uninitialized(object); len(known.InternalIPs) == 0 || known.Pending && !pending {
 		ips := internalIPs(object)
-		known.InternalIPs = ips[:min(len(ips), mostRegistered)]
+		known.InternalIPs, known.Pending = ips[:min(len(ips), mostRegistered)], pending
 		r.changed = r.changed || len(ips) > 0
 	}
 	for family, node := range told {

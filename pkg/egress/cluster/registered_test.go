@@ -20,6 +20,8 @@ type registeredTest struct {
 	*testing.T
 	*State
 	file string
+	// taints are the Node's.
+	taints []v1.Taint
 }
 
 func newRegisteredTest(t *testing.T) *registeredTest {
@@ -54,7 +56,7 @@ func (r *registeredTest) save() {
 // tells has a Node tell addresses, and want its primary ones, with "added" behind those with which it did not register.
 func (r *registeredTest) tells(uid string, told []string, want ...string) {
 	r.Helper()
-	r.SetNode(r.node(uid, told))
+	r.SetNode(extension.StripNode(r.node(uid, told), nil).(*v1.Node))
 	var got []string
 	for _, family := range Families {
 		ip := r.Primary("n", family)
@@ -75,7 +77,7 @@ func (r *registeredTest) tells(uid string, told []string, want ...string) {
 }
 
 func (r *registeredTest) node(uid string, told []string) *v1.Node {
-	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: types.UID(uid)}}
+	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: types.UID(uid)}, Spec: v1.NodeSpec{Taints: r.taints}}
 	for _, ip := range told {
 		node.Status.Addresses = append(node.Status.Addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
 	}
@@ -97,14 +99,38 @@ func TestRegistered_FirstAddressesCount(t *testing.T) {
 	r.tells("2", []string{"192.0.2.3"}, "192.0.2.3")
 }
 
-// TestRegistered_AfterTheCloudProvider: what a kubelet tells until then is for the time being.
+// TestRegistered_AfterTheCloudProvider: what a kubelet tells until then is for the time being, and the first of that alone counts.
 func TestRegistered_AfterTheCloudProvider(t *testing.T) {
 	r := newRegisteredTest(t)
-	waiting := r.node("1", []string{"192.0.2.2"})
-	waiting.Spec.Taints = []v1.Taint{{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: v1.TaintEffectNoSchedule}}
-	r.SetNode(extension.StripNode(waiting, nil).(*v1.Node))
+	waiting := []v1.Taint{{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: v1.TaintEffectNoSchedule}}
+	r.taints = waiting
+	r.tells("1", nil)
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2")
+	r.tells("1", []string{"192.0.2.9"}, "192.0.2.9 added")
+	r.restart(nil)
+	r.tells("1", []string{"192.0.2.9"}, "192.0.2.9 added")
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2")
+	r.taints = nil
 	r.tells("1", []string{"192.0.2.9"}, "192.0.2.9")
 	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2 added")
+	r.restart(nil)
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2 added")
+	r.taints = waiting // once more
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2 added")
+	r.taints = nil
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2 added")
+}
+
+// TestRegistered_SameAfterTheCloudProvider: that this has changed nothing is kept as well.
+func TestRegistered_SameAfterTheCloudProvider(t *testing.T) {
+	r := newRegisteredTest(t)
+	r.taints = []v1.Taint{{Key: "node.cloudprovider.kubernetes.io/uninitialized", Effect: v1.TaintEffectNoSchedule}}
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2")
+	r.restart(nil)
+	r.taints = nil
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2")
+	r.restart(nil)
+	r.tells("1", []string{"192.0.2.9"}, "192.0.2.9 added")
 }
 
 func TestRegistered_FileCannotBeWritten(t *testing.T) {

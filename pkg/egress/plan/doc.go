@@ -86,8 +86,8 @@
 //
 // ExternalIPs, host names and further InternalIPs do not count.
 //
-// The InternalIPs with which a Node registered are those that it had first, of both IP families, once its cloud provider had initialized
-// it. If the Node does not have its address of these any more, other nodes reach it by another one, but that one is neither excluded from
+// The InternalIPs with which a Node registered are those that it had first, of both IP families. If it waited for its cloud provider then,
+// those that it has when that has initialized it come in their place, once. If the Node does not have its address of these any more, other nodes reach it by another one, but that one is neither excluded from
 // SNAT nor kept from being an egress IP, and the Node is reported. A kubelet cannot delete its Node: if a node has truly got another
 // address, an administrator must register it anew. Each node saves what it saw first, for its next process. A node without such a record,
 // for example because it has just joined, takes what it sees now.
@@ -97,7 +97,7 @@
 //
 // A kubelet can still do two things. By the first InternalIP with which it registers a new Node, it can exclude one address of each IP
 // family from SNAT (proxyArguments.egress-snat-exclude-nodes) and, outside of the networks above, have it refused as an egress IP
-// (NodeAddress). And it can keep pods of its own node from being bound.
+// (NodeAddress); with a cloud provider another one after that. And it can keep pods of its own node from being bound.
 //
 // # Who may have an address
 //
