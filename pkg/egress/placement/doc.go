@@ -16,7 +16,9 @@
 // on them that do not refuse themselves (plan.Claim.Refused). Of a claim on several egress IPs, only the endpoints count for which their
 // nodes have chosen one of these. The same pod may also be behind an older Service with an egress IP on another node. So this node looks at
 // all claims on the pod's address, not only at the one whose egress IP it has, and decides as the pod's own node does: a packet that comes here
-// by mistake does not leave as another Service.
+// by mistake does not leave as another Service. But of an address's pod that node alone knows what a CNI plugin reports
+// (plan.Attachment), so the two differ where an older claim's endpoint names another pod of its own namespace: that node refuses it
+// (AddressOfOtherPod), and this one binds the address by it, and refuses the pod's own claim (BoundByOlderService).
 //
 // The package selects endpoints before the plan is made, not bindings afterwards. So a node keeps no endpoints that it cannot need, and a
 // change of a pod elsewhere is over before anything is planned. Who owns an address, and which claims are refused, does not depend on
