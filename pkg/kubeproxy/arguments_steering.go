@@ -218,6 +218,9 @@ func (p *Proxy) checkSteering(ctx context.Context) error {
 		return p.endSteering(ctx)
 	}
 	blocks, err := p.trySteeringWithBlocks(ctx)
+	if ctx.Err() != nil { // the node was stopped: that says nothing of the kernel
+		return context.Cause(ctx)
+	}
 	if blocks != nil {
 		klog.FromContext(ctx).Error(blocks, "Pods get no source ports of their own. Remove the cause and restart the node, or remove the argument", "argument", "proxyArguments."+portBlocksKey)
 	}

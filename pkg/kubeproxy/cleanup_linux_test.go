@@ -21,6 +21,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
@@ -91,6 +92,42 @@ func TestCleanupSteering_KeepsTheEgressIP(t *testing.T) {
 	}
 	if listed, err := l.Node().Run(t.Context(), "nft", "list", "tables"); err != nil || strings.Contains(listed, steering.Table) {
 		t.Errorf("%v; the tables are\n%s", err, listed)
+	}
+}
+
+// TestCheckSteering_StoppedNode: what the next process finds is as it was, also if a node is stopped before it knows what this kernel can.
+func TestCheckSteering_StoppedNode(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{Pods: 1})
+	p, _ := proxyFor(t, "https://127.0.0.1:1", "{}")
+	config := steering.Config{Family: kernel.IPv4, NodeIP: l.Node().V4, Transport: steering.VXLAN, Port: lab.TunnelPort, MarkMask: 0x7e}
+	p.extension.Backend, p.extension.Steering.Mode, p.extension.Ways.Kernel = reconcile.NFTables, holders.Auto, config
+	stopped, stop := context.WithCancelCause(t.Context())
+	cause := errors.New("stopped")
+	stop(cause)
+	if err := l.Node().Do(func() error {
+		w := steering.NewWriter(config)
+		defer w.Close()
+		if _, err := w.Write(t.Context(), kernel.Desired{
+			Networks: kernel.Networks{ClusterCIDRs: []netip.Prefix{lab.ClusterV4}},
+			Bindings: []kernel.Binding{{Pod: l.Pod(1).V4, Protocol: kernel.UDP, EgressIP: netip.MustParseAddr("203.0.113.1")}},
+			Steering: kernel.Steering{Ways: map[netip.Addr]kernel.Way{netip.MustParseAddr("203.0.113.1"): {Kind: kernel.Prohibit}}},
+		}, nil); err != nil {
+			return err
+		}
+		before, err := l.Node().Run(t.Context(), "nft", "list", "ruleset")
+		if err != nil {
+			return err
+		}
+		if err := p.checkSteering(stopped); !errors.Is(err, cause) || p.extension.Steering.Mode != holders.Auto || p.extension.Steering.Unavailable != nil {
+			t.Errorf("the check returned %v; then the steering is %+v", err, p.extension.Steering)
+		}
+		after, err := l.Node().Run(t.Context(), "nft", "list", "ruleset")
+		if after != before {
+			t.Errorf("the tables were\n%s\nand are\n%s", before, after)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
