@@ -171,7 +171,7 @@ func (n *node) useOtherBackend(backend lab.Backend) (other string) {
 }
 
 // TestCleanup_OfTheOtherBackend: the node ran with the other iptables once, and the
-// configuration has another mode by now.
+// configuration has another mode by now. Somebody takes the lock of iptables-legacy for longer than programs wait for it.
 func TestCleanup_OfTheOtherBackend(t *testing.T) {
 	t.Parallel()
 	for _, backend := range lab.Backends() {
@@ -193,8 +193,16 @@ func TestCleanup_OfTheOtherBackend(t *testing.T) {
 			if text := saveOther(); !strings.Contains(text, "OPENSHIFT-EGRESS-SNAT") || !strings.Contains(text, "KUBE-SERVICES") {
 				t.Fatalf("the node did not use the other back end:\n%s", text)
 			}
-			if err := os.RemoveAll(n.BinDir); err != nil {
+			if err := errors.Join(os.RemoveAll(n.BinDir), os.Mkdir(n.BinDir, 0o755)); err != nil {
 				t.Fatal(err)
+			}
+			if backend == lab.NFT { // when egress SNAT's rules are gone, and the proxier's are next
+				n.replaceProgram("iptables-legacy-save", `saved=$(/usr/sbin/iptables-legacy-save "$@")
+printf %s "$saved"
+case $saved in
+*OPENSHIFT-EGRESS*) ;;
+*KUBE-SERVICES*) if mkdir "`+n.File("held")+`" 2>/dev/null; then exec 9>"$XTABLES_LOCKFILE"; flock 9; sleep 10 >/dev/null 2>&1 & fi ;;
+esac`)
 			}
 			n.Configure(`proxy-mode: ["nftables"]`)
 			if stdout, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--cleanup"); status != 0 {
@@ -202,6 +210,9 @@ func TestCleanup_OfTheOtherBackend(t *testing.T) {
 			}
 			if text := saveOther(); text != "" {
 				t.Errorf("left:\n%s", text)
+			}
+			if _, err := os.Stat(n.File("held")); backend == lab.NFT && err != nil {
+				t.Errorf("nobody took the lock: %v", err)
 			}
 		})
 	}
@@ -501,61 +512,72 @@ func TestMode_IPVS(t *testing.T) {
 }
 
 // TestMode_LeftoversOfAnother: what cannot be removed at the start, for other software uses a chain, is told by verify, and removed when
-// it can be. Virtual servers of ipvs, which may be those of other software, are removed at the start alone.
+// it can be, also if somebody holds iptables' lock for long. Virtual servers of ipvs, which may be those of other software, are removed at the
+// start alone.
 func TestMode_LeftoversOfAnother(t *testing.T) {
 	t.Parallel()
-	n := newNode(t, lab.Config{IPv6: true, Pods: 1})
-	n.putWeb([]string{egressV4.String(), egressV6.String()})
-	run := func(command string) string {
-		t.Helper()
-		out, err := n.Node().Run(t.Context(), "sh", "-ec", command)
-		if err != nil {
-			t.Fatalf("%s: %v", command, err)
-		}
-		return out
-	}
-	verify := func() (warning bool) {
-		t.Helper()
-		out, stderr, status := n.Openshift("egress", "verify", "--socket="+n.Socket())
-		if status != 0 {
-			t.Fatalf("verify: status %d, %s%s", status, out, stderr)
-		}
-		return strings.Contains(out, "IPv4: warning: rules of another proxy mode are there: ")
-	}
-	n.start()
-	n.Ready()
-	if verify() {
-		t.Error("there are leftovers before anything was changed")
-	}
-	n.Stop()
-	n.replaceProgram("modprobe", "echo \"$@\" >>"+n.File("modules")+"; exit 1") // upstream's clean-up of ipvs begins with it
-	run("iptables -w -t nat -N OTHER; iptables -w -t nat -A OTHER -j KUBE-SERVICES")
-	n.Configure(`proxy-mode: ["nftables"]`)
-	n.restart()
-	if !verify() {
-		t.Error("verify does not tell of the chain that is left")
-	}
-	n.Says("except for those of ipvs")
-	run("iptables -w -t nat -F OTHER")
-	n.Eventually(soon, func() error {
-		if out := run("iptables-save -t nat"); strings.Contains(out, ":KUBE-SERVICES") {
-			return fmt.Errorf("left:\n%s", out)
-		}
-		return nil
-	})
-	n.Says(`"Removed the rules of another proxy mode" mode="iptables"`)
-	if verify() {
-		t.Error("verify tells of leftovers that are gone")
-	}
-	if modules, err := os.ReadFile(n.File("modules")); err != nil || strings.Count(string(modules), "ip_vs") != 1 {
-		t.Errorf("the clean-up of ipvs asked for its module: %q, %v; want once", modules, err)
-	}
+	for _, backend := range lab.Backends() {
+		t.Run(string(backend), func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, lab.Config{IPv6: true, Pods: 1, Backend: backend})
+			n.putWeb([]string{egressV4.String(), egressV6.String()})
+			run := func(command string) string {
+				t.Helper()
+				out, err := n.Node().Run(t.Context(), "sh", "-ec", command)
+				if err != nil {
+					t.Fatalf("%s: %v", command, err)
+				}
+				return out
+			}
+			verify := func() (warning bool) {
+				t.Helper()
+				out, stderr, status := n.Openshift("egress", "verify", "--socket="+n.Socket())
+				if status != 0 {
+					t.Fatalf("verify: status %d, %s%s", status, out, stderr)
+				}
+				return strings.Contains(out, "IPv4: warning: rules of another proxy mode are there: ")
+			}
+			n.start()
+			n.Ready()
+			if verify() {
+				t.Error("there are leftovers before anything was changed")
+			}
+			n.Stop()
+			n.replaceProgram("modprobe", "echo \"$@\" >>"+n.File("modules")+"; exit 1") // upstream's clean-up of ipvs begins with it
+			run("iptables -w -t nat -N OTHER; iptables -w -t nat -A OTHER -j KUBE-SERVICES")
+			n.Configure(`proxy-mode: ["nftables"]`)
+			n.restart()
+			if !verify() {
+				t.Error("verify does not tell of the chain that is left")
+			}
+			n.Says("except for those of ipvs")
+			if backend == lab.Legacy {
+				release := n.holdLock()
+				n.Says("Another process holds the iptables lock")
+				release()
+			}
+			run("iptables -w -t nat -F OTHER")
+			n.Eventually(soon, func() error {
+				if out := run("iptables-save -t nat"); strings.Contains(out, ":KUBE-SERVICES") {
+					return fmt.Errorf("left:\n%s", out)
+				}
+				return nil
+			})
+			n.Says(`"Removed the rules of another proxy mode" mode="iptables"`)
+			if verify() {
+				t.Error("verify tells of leftovers that are gone")
+			}
+			if modules, err := os.ReadFile(n.File("modules")); err != nil || strings.Count(string(modules), "ip_vs") != 1 {
+				t.Errorf("the clean-up of ipvs asked for its module: %q, %v; want once", modules, err)
+			}
 
-	n.Stop()
-	n.Configure("")
-	n.restart()
-	if out := run("nft list tables"); strings.Contains(out, "kube-proxy") || verify() {
-		t.Errorf("back in the mode iptables there is:\n%s", out)
+			n.Stop()
+			n.Configure("")
+			n.restart()
+			if out := run("nft list tables"); strings.Contains(out, "kube-proxy") || verify() {
+				t.Errorf("back in the mode iptables there is:\n%s", out)
+			}
+		})
 	}
 }
 

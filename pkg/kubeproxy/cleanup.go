@@ -31,12 +31,17 @@ func (p *Proxy) Cleanup(ctx context.Context) error {
 	}
 	defer release()
 	p.withdrawOnce(ctx)
-	if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips iptables if it is locked
+	if _, err := iptables.AwaitLock(ctx); err != nil { // else nothing is removed
 		return err
 	}
 	// Egress SNAT first: without its rules pods leave as the network plugin decides, but without
 	// the proxier's they cannot be reached.
-	proxier := func() error { return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall()) }
+	proxier := func() error {
+		if _, err := iptables.AwaitLock(ctx); err != nil { // upstream's clean-up skips iptables if it is locked
+			return err
+		}
+		return errors.Join(p.options.Cleanup(ctx, true), cleanupKubeletFirewall())
+	}
 	err = errors.Join(cleanupEgress(ctx), redirect.Withdraw(ctx), conntrack.Cleanup(ctx), proxier(), iptables.OnOtherBackend(ctx, proxier),
 		p.removePlugin(), kept.Remove(keptKeys(p.flags.socket)), kept.Remove(keptNodes(p.flags.socket)), p.forgetDrain())
 	if err != nil {

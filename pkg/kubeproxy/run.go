@@ -252,7 +252,7 @@ func (p *Proxy) serveManifests(ctx context.Context) (remove func(), err error) {
 func (p *Proxy) cleanupAgain(ctx context.Context) {
 	failed, mode := proxynftables.CleanupLeftovers, proxyconfig.ProxyModeNFTables
 	if p.options.Config().Mode == proxyconfig.ProxyModeNFTables {
-		failed, mode = proxyiptables.CleanupLeftovers, proxyconfig.ProxyModeIPTables
+		failed, mode = cleanupIPTables, proxyconfig.ProxyModeIPTables
 	}
 	ticker := time.NewTicker(p.options.Config().SyncPeriod.Duration)
 	defer ticker.Stop()
@@ -267,6 +267,12 @@ func (p *Proxy) cleanupAgain(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// cleanupIPTables is upstream's clean-up of the mode iptables, which skips iptables if it is locked, and does not say so.
+func cleanupIPTables(ctx context.Context) (failed bool) {
+	_, err := iptables.AwaitLock(ctx)
+	return err != nil || proxyiptables.CleanupLeftovers(ctx)
 }
 
 // cleanupOtherModes removes the proxier's rules of an earlier run in another mode, when nothing keeps this one from starting. As in
