@@ -91,10 +91,10 @@ func (n *notifier) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case now := <-ticker.C:
-			_, overdue := n.proxier(now, n.queued(), n.synced())
 			if !n.knows() {
-				overdue = 0 // it waits for objects, which no restart would bring
+				n.debts = nil // it waits for objects, which no restart would bring: rules are due when they have come
 			}
+			_, overdue := n.proxier(now, n.queued(), n.synced())
 			for _, summary := range n.extensions {
 				overdue = max(overdue, since(now, summary().DueSince))
 			}

@@ -111,7 +111,8 @@ func TestNotifier_EndsANodeThatNobodyWatches(t *testing.T) {
 		var knows atomic.Bool
 		began := time.Now()
 		c.queued = func() map[string]float64 { return map[string]float64{"IPv4": float64(began.Unix())} }
-		c.synced = func() map[string]float64 { return nil }
+		var synced atomic.Int64
+		c.synced = func() map[string]float64 { return map[string]float64{"IPv4": float64(synced.Load())} }
 		c.knows = knows.Load
 		var due atomic.Pointer[time.Time]
 		due.Store(&time.Time{})
@@ -129,12 +130,16 @@ func TestNotifier_EndsANodeThatNobodyWatches(t *testing.T) {
 		if err := c.watch(ctx); err == nil {
 			t.Error("the proxier knows all objects, and has never written a rule")
 		}
-		c.queued = c.synced
+		knows.Store(false)
 		go func() { ended <- c.watch(ctx) }()
+		time.Sleep(time.Hour)
+		knows.Store(true)
+		time.Sleep(30 * time.Second) // its first try fails
+		synced.Store(time.Now().Unix())
 		time.Sleep(time.Hour)
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("nothing was due: %v", err)
+			t.Errorf("rules were written soon after the objects came, and nothing was due then: %v", err)
 		}
 	})
 }
