@@ -46,19 +46,22 @@ var (
 	urlUser = regexp.MustCompile(`(://)` + beforeAt)
 	// keyLike is a value that may be a key: no word of a configuration is as long.
 	keyLike = regexp.MustCompile(`[A-Za-z0-9+/_-]{32,}={0,2}`)
+	// blockEdge is a line that begins or ends a key in PEM.
+	blockEdge = regexp.MustCompile(`^-----(?:BEGIN|END) [A-Z0-9 ]+-----$`)
 )
 
 // Blanker removes secrets. It is for one goroutine at a time.
 type Blanker struct{ known map[string]bool }
 
-// Learn notes secrets that are removed wherever they are. Each line of one counts by itself.
+// Learn notes secrets that are removed wherever they are. Each line of one counts by itself, but for those that begin and end a key: by these
+// [Blanker.Text] finds other keys.
 func (b *Blanker) Learn(secrets ...string) {
 	if b.known == nil {
 		b.known = map[string]bool{}
 	}
 	for _, secret := range secrets {
 		for line := range strings.Lines(secret) {
-			if line = strings.TrimSpace(line); len(line) >= leastSecret {
+			if line = strings.TrimSpace(line); len(line) >= leastSecret && !blockEdge.MatchString(line) {
 				b.known[line] = true
 			}
 		}

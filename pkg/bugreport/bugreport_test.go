@@ -131,6 +131,16 @@ func TestBlanker_Text(t *testing.T) {
 	}
 }
 
+// TestBlanker_KeyBlocks: one that is known keeps no other one of its type from being found.
+func TestBlanker_KeyBlocks(t *testing.T) {
+	var b Blanker
+	b.Learn("-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIA\n-----END EC PRIVATE KEY-----\n")
+	const text = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIB\n-----END EC PRIVATE KEY-----\nof MHcCAQEEIA\n"
+	if diff := cmp.Diff("(removed)\nof (removed)\n", string(b.Text([]byte(text)))); diff != "" {
+		t.Error("(-want +got):\n", diff)
+	}
+}
+
 // TestBlanker_URLs: nothing of a URL's user and password stays, whatever is in them.
 func TestBlanker_URLs(t *testing.T) {
 	for given, want := range map[string]string{
