@@ -194,6 +194,12 @@ tcp
   Egress IP:    on node-2 (epoch 3, known by lease)
   This packet would leave node-1 by steer0 to node-2, which SNATs it to 203.0.113.10.
 `
+	deskExplainUnread = `Pod 10.128.0.66 (of no EndpointSlice that could be read; give the pod's namespace with -n to read those of that alone)
+
+tcp
+  Not bound:    as far as could be read, no Service that claims an egress IP has the endpoint 10.128.0.66
+  This packet would leave as the network plugin decides, usually as the node's address.
+`
 	deskService = `Service shop/db
 
 IPv4: 203.0.113.11 (spec.externalIPs[0]) for tcp
@@ -309,6 +315,9 @@ func TestDesk_SaysWhatTheUsersRightsLeaveOut(t *testing.T) {
 		"no addresses": {[]string{leasesPath}, "addresses --config=" + config, "", []string{
 			"no right to list leases.coordination.k8s.io in the namespace origin-node: it is not known which nodes have which egress IPs",
 		}},
+		"pod of another namespace": {[]string{servicesPath, slicesPath}, "explain 10.128.0.66 --protocol=tcp", deskExplainUnread, []string{
+			"no right to list services in all namespaces, but in shop: ", "no right to list endpointslices.discovery.k8s.io in all namespaces, but in shop: ",
+		}},
 		"endpoints": {[]string{slicesPath, ownSlices}, "refused -A", deskRefused, []string{"no right to list endpointslices.discovery.k8s.io in the namespace shop: no pods are known"}},
 	} {
 		api := smallCluster()
@@ -330,9 +339,23 @@ func TestDesk_SaysWhatTheUsersRightsLeaveOut(t *testing.T) {
 		if !strings.HasPrefix(test.stdout, "N") && strings.Contains(stderr, "\nno ") {
 			t.Errorf("%s: says that there are none, which it cannot know: %q", name, stderr)
 		}
+		const none = "\nas far as could be read, it is not known which nodes have the egress IPs that Services claim\n"
+		if strings.Contains(stderr, none) != (name == "no addresses") {
+			t.Errorf("%s: says %q", name, stderr)
+		}
 		if lines := strings.Count(stderr, "left out: "); lines != len(test.says) {
 			t.Errorf("%s: %d things are left out, want %d:\n%s", name, lines, len(test.says), stderr)
 		}
+	}
+}
+
+// TestDesk_AddressesOfNoNamespace: where nothing is claimed in the namespaces that the user may read, holders are not what is unknown.
+func TestDesk_AddressesOfNoNamespace(t *testing.T) {
+	api := smallCluster()
+	api.forbidden[servicesPath], api.lists[ownServices] = true, map[string]any{"kind": "ServiceList", "apiVersion": "v1"}
+	_, stderr, err := kubectl(t, api, "addresses")
+	if !errors.Is(err, errIncomplete) || !strings.Contains(stderr, "\nas far as could be read, no Service claims an egress IP\n") {
+		t.Errorf("error %v, and says %q", err, stderr)
 	}
 }
 
@@ -343,6 +366,11 @@ func TestDesk_ErrorsAreTold(t *testing.T) {
 	_, stderr, err := kubectl(t, api, "explain", "nobody")
 	if err == nil || errors.Is(err, errIncomplete) || !strings.Contains(stderr, "left out: ") {
 		t.Errorf("error %v, and says %q; want that there is no such claim, and what is left out", err, stderr)
+	}
+	api.forbidden[servicesPath] = true // but for those of shop
+	_, _, err = kubectl(t, api, "explain", "thief/web")
+	if err == nil || !strings.HasPrefix(err.Error(), "as far as could be read, there is no claim of the Service thief/web: ") || !strings.HasSuffix(err.Error(), "give that with -n to read it alone") {
+		t.Errorf("of a Service that was not read: %v", err)
 	}
 }
 

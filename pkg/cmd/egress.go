@@ -161,6 +161,8 @@ type standing struct {
 
 	// fast is which flows take the fast path of the node; nil if it has none.
 	fast *status.FastPath
+	// holdersUnknown: Services claim egress IPs, and the user may not read which nodes have them.
+	holdersUnknown bool
 	// faults are those of Problems that are between nodes, undelivered those of them that keep packets from getting to other nodes.
 	faults, undelivered []string
 }
@@ -170,6 +172,8 @@ func standingOf(s status.Snapshot) standing {
 	if !s.FromAPI {
 		now.Ready = &s.Ready
 	}
+	claims := func(f status.Family) bool { return len(f.Input.Claims) > 0 }
+	now.holdersUnknown = len(s.LeftOut) > 0 && len(s.Addresses) == 0 && slices.ContainsFunc(s.Families, claims)
 	return now
 }
 
@@ -200,6 +204,14 @@ func tellLeftOut(w io.Writer, leftOut []string) error {
 		}
 	}
 	return nil
+}
+
+// asFarAsRead returns text, which says that something is not there, for a user who may not read everything if something is left out.
+func asFarAsRead(text string, leftOut []string) string {
+	if len(leftOut) > 0 {
+		return "as far as could be read, " + text
+	}
+	return text
 }
 
 // incomplete returns errIncomplete if anything is left out.

@@ -164,6 +164,9 @@ func noAddresses(s standing, where string) string {
 	if s.Node == "" && s.Steering == "off" {
 		return "steering is off: pods use their egress IPs where they run, and nodes do not tell which addresses they have"
 	}
+	if s.holdersUnknown {
+		return "it is not known which nodes have the egress IPs that Services claim"
+	}
 	switch s.Steering {
 	case "":
 		return "the running node's version does not know which nodes have the egress IPs"

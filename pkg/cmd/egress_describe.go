@@ -17,7 +17,11 @@ const mostRefusals = 3
 // describePod returns the text about the packets of a pod.
 func describePod(pod explainedPod, wide bool) string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "Pod %s%s\n", pod.Pod.IP, entries(pod.Pod.Endpoints))
+	found := entries(pod.Pod.Endpoints)
+	if len(pod.Pod.Endpoints) == 0 && len(pod.LeftOut) > 0 {
+		found = " (of no EndpointSlice that could be read; give the pod's namespace with -n to read those of that alone)"
+	}
+	fmt.Fprintf(&out, "Pod %s%s\n", pod.Pod.IP, found)
 	for _, d := range pod.Decisions {
 		out.WriteString("\n" + string(d.Protocol))
 		if d.Destination.IsValid() {
@@ -53,7 +57,7 @@ func describeDecision(out *strings.Builder, d decision, now standing, wide bool)
 		line("Bound:", d.Because)
 		describeRefusals(line, d.Refusals, wide)
 	} else {
-		line("Not bound:", d.Because)
+		line("Not bound:", asFarAsRead(d.Because, now.LeftOut))
 	}
 	if d.To != nil {
 		line("Destination:", d.To.String())

@@ -128,10 +128,7 @@ func (p *listingPrinter[T]) show(s status.Snapshot) error {
 		}
 	}
 	if first && len(rows) == 0 {
-		text := p.empty(now, p.where(elsewhere))
-		if len(now.LeftOut) > 0 {
-			text = "as far as could be read, " + text
-		}
+		text := asFarAsRead(p.empty(now, p.where(elsewhere)), now.LeftOut)
 		if _, err := fmt.Fprintln(p.errOut, text); err != nil || !p.options.watch {
 			return err
 		}
