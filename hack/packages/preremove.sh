@@ -53,12 +53,12 @@ active | activating | reloading) runs=true ;;
 *) runs= ;;
 esac
 
-# What a clean-up takes out stays in no list.
+# What a clean-up takes out stays in no list. It names lists without symbolic links.
 stays=$(lists)
 if [ -n "${runs}" ] && [ -n "${stays}" ]; then
   cleaned=$(openshift start node --cleanup --dry-run "\$OPTIONS") || cleaned=
   stays=$(lists | while read -r file; do
-    case "${newline}${cleaned}${newline}" in *"${newline}${file}${newline}"*) ;; *) echo "${file}" ;; esac
+    case "${newline}${cleaned}${newline}" in *"${newline}$(readlink -f "${file}")${newline}"*) ;; *) echo "${file}" ;; esac
   done)
 fi
 refuse_if "${stays}"
