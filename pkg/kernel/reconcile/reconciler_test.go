@@ -382,6 +382,37 @@ func TestReconciler_FlowsOfRemovedBindingsFromBefore(t *testing.T) {
 	}
 }
 
+// TestReconciler_FlowsOfTheNodesOwnAddressFromBefore: an earlier process put bindings to the node's own address on record in the steering because
+// their pods ran elsewhere. What rules have on record may be a pod's that goes on here, masqueraded.
+func TestReconciler_FlowsOfTheNodesOwnAddressFromBefore(t *testing.T) {
+	guest := bind("10.129.0.1", first.EgressIP.String())
+	n := newNode(t, &memory{recorded: []kernel.Binding{guest}, judgedBefore: []kernel.Binding{first}})
+	n.nodeIP = first.EgressIP
+	n.steer(nil)()
+	n.ProxierSynced()
+	n.want(second)
+	if len(n.scopes) != 1 || !slices.Equal(n.scopes[0].Removed, []kernel.Binding{guest}) {
+		t.Errorf("judged are %+v, want those of %v among them", n.scopes, guest)
+	}
+}
+
+// TestReconciler_FlowsOfWaysInBetween: while the rules could not be read, a way was written and is wanted no more.
+func TestReconciler_FlowsOfWaysInBetween(t *testing.T) {
+	n := settledNode(t, first)
+	n.steer(nil)()
+	n.want(first)
+	n.kernel.unseen, n.kernel.tables = errors.New("the table is incompatible"), "another"
+	n.RequestLook()
+	n.want(first)
+	n.forget()
+	n.kernel.unseen, n.kernel.ways = nil, map[kernel.Binding]netip.Addr{first: secondNode}
+	n.ProxierSynced()
+	n.want(first)
+	if want := []conntrack.Scope{{All: true, Steered: []kernel.Binding{first}}}; !cmp.Equal(want, n.scopes, compareNetip) {
+		t.Errorf("judged are %+v, want %+v", n.scopes, want)
+	}
+}
+
 // TestReconciler_FlowsToWhatIsExcludedNoMore: all flows are judged when a network is not excluded any more, for those to it have no egress
 // IP. When one more is excluded, those are that were sent to another node.
 func TestReconciler_FlowsToWhatIsExcludedNoMore(t *testing.T) {

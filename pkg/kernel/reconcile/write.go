@@ -76,7 +76,23 @@ func (s *run) oweAll(desired kernel.Desired) kernel.Change {
 	s.owe(change)
 	s.oweUnplanned(unwanted, desired.Steering)
 	s.oweFound(found, desired)
+	s.oweLed(desired.Steering)
 	return change
+}
+
+// oweLed adds the flows of bindings that the table sends to another node than is wanted now: also by ways that it got while not all could be
+// written, of which the last write does not know.
+func (s *run) oweLed(now kernel.Steering) {
+	if !steers(now) {
+		return
+	}
+	stood := s.whatStood()
+	for b, node := range s.stood.Ways {
+		if stood(b) && now.Ways[b.EgressIP] != (kernel.Way{Kind: kernel.ToNode, Node: node}) {
+			s.debt.Steered = append(s.debt.Steered, b)
+		}
+	}
+	s.debt.Steered = kernel.Sorted(s.debt.Steered)
 }
 
 // owe adds the flows that a change is about to those that are to be judged.
@@ -192,9 +208,10 @@ func (s *run) oweFound(found []kernel.Binding, now kernel.Desired) {
 }
 
 func (s *run) oweRemoved(removed []kernel.Binding, steered func(kernel.Binding) bool) {
+	owed := kernel.SetOf(s.stood.Removed) // by an earlier process
 	for _, b := range removed {
 		// Masqueraded, a pod of this node may go on with the node's own address.
-		if b.EgressIP != s.nodeIP || s.ranElsewhere(b.Pod) {
+		if b.EgressIP != s.nodeIP || s.ranElsewhere(b.Pod) || owed[b] {
 			s.debt.Removed = append(s.debt.Removed, b)
 		}
 		if steered(b) {

@@ -139,7 +139,7 @@ func (w *Writer) write(ctx context.Context, want kernel.Redirects, record []stri
 	if err == nil && !w.pruned {
 		err = w.prune(ctx)
 	}
-	w.pruned = err == nil
+	w.pruned = err == nil || w.pruned && w.driver == driver(w.table) // nothing strands what is in a table
 	return changed, err
 }
 
