@@ -65,7 +65,7 @@ leftOut, what you may not read.`, `  # The pods with egress IPs in the namespace
 'openshift egress refused --help' explains. NoProxier, AddressOfOtherPod and what a node's CNI plugin
 predicts are missing: only nodes know them.`, `  # All refusals with their reasons
   kubectl egress refused -A`},
-	"addresses": {`Lists the egress IPs that Services claim in the whole cluster, sorted, and the nodes that announce
+	"addresses": {`Lists the egress IPs that Services claim and may have in the whole cluster, sorted, and the nodes that announce
 them in their Leases; with --namespace, those of one namespace. There are none where steering is off.
 
 HOLDER, EPOCH and the marks (lost) and (conflict) are those of 'openshift egress addresses'. PODS

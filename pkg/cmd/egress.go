@@ -161,8 +161,8 @@ type standing struct {
 
 	// fast is which flows take the fast path of the node; nil if it has none.
 	fast *status.FastPath
-	// holdersUnknown: Services claim egress IPs, and the user may not read which nodes have them.
-	holdersUnknown bool
+	// inVain: Services claim egress IPs, but none of them is listed. holdersUnread and partly are as in a Snapshot.
+	inVain, holdersUnread, partly bool
 	// faults are those of Problems that are between nodes, undelivered those of them that keep packets from getting to other nodes.
 	faults, undelivered []string
 }
@@ -173,7 +173,8 @@ func standingOf(s status.Snapshot) standing {
 		now.Ready = &s.Ready
 	}
 	claims := func(f status.Family) bool { return len(f.Input.Claims) > 0 }
-	now.holdersUnknown = len(s.LeftOut) > 0 && len(s.Addresses) == 0 && slices.ContainsFunc(s.Families, claims)
+	now.inVain = len(s.Addresses) == 0 && slices.ContainsFunc(s.Families, claims)
+	now.holdersUnread, now.partly = s.HoldersUnread, s.Partly
 	return now
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
-const egressAddressesLong = `Lists the egress IPs that Services claim in the whole cluster, sorted, and where each of
-them is, as far as this node knows. There are none where steering is off.
+const egressAddressesLong = `Lists the egress IPs that Services claim and may have in the whole cluster, sorted, and where each
+of them is, as far as this node knows. There are none where steering is off.
 
 HOLDER is the node that has the address on an interface, or <none>. It is marked (lost) if it
 does not answer, or has given up the address a moment ago, and no other node has the address. It
@@ -39,7 +39,7 @@ document per line, YAML separates documents by "---". A document has
               known (by own address, lease, announcement or both of these), since, pods,
               via {way, node} as in 'openshift egress list --help',
               pool {votes, of, moved, lastMove}
-              (owner is omitted if the claims are refused; unknown fields are omitted)`
+              (unknown fields are omitted)`
 
 const egressAddressesExample = `  # Which node has which egress IP
   openshift egress addresses
@@ -52,8 +52,7 @@ const egressAddressesExample = `  # Which node has which egress IP
 
 // listedAddress is a row.
 type listedAddress struct {
-	EgressIP netip.Addr `json:"egressIP"`
-	// Owner is zero if the claims are refused.
+	EgressIP netip.Addr   `json:"egressIP"`
 	Owner    plan.Service `json:"owner,omitzero"`
 	State    string       `json:"state"`
 	Holder   string       `json:"holder,omitempty"`
@@ -164,7 +163,7 @@ func noAddresses(s standing, where string) string {
 	if s.Node == "" && s.Steering == "off" {
 		return "steering is off: pods use their egress IPs where they run, and nodes do not tell which addresses they have"
 	}
-	if s.holdersUnknown {
+	if s.inVain && s.holdersUnread {
 		return "it is not known which nodes have the egress IPs that Services claim"
 	}
 	switch s.Steering {
@@ -172,6 +171,9 @@ func noAddresses(s standing, where string) string {
 		return "the running node's version does not know which nodes have the egress IPs"
 	case "off":
 		return "steering is off on this node: its pods use their egress IPs here, and it does not know which nodes have them"
+	}
+	if s.inVain {
+		return "no Service may have the egress IP that it claims" + where + ", as 'refused' says"
 	}
 	return "no Service claims an egress IP" + where
 }

@@ -18,7 +18,7 @@ const mostRefusals = 3
 func describePod(pod explainedPod, wide bool) string {
 	var out strings.Builder
 	found := entries(pod.Pod.Endpoints)
-	if len(pod.Pod.Endpoints) == 0 && len(pod.LeftOut) > 0 {
+	if len(pod.Pod.Endpoints) == 0 && pod.partly {
 		found = " (of no EndpointSlice that could be read; give the pod's namespace with -n to read those of that alone)"
 	}
 	fmt.Fprintf(&out, "Pod %s%s\n", pod.Pod.IP, found)

@@ -433,7 +433,7 @@ func (o *explainOptions) explainService(out io.Writer, s status.Snapshot, now st
 			who = "there is"
 		}
 		unread := ""
-		if len(now.LeftOut) > 0 {
+		if now.partly {
 			unread = ", or it is in a namespace that could not be read: give that with -n to read it alone"
 		}
 		return fmt.Errorf("%s no claim of the Service %s: it does not exist, or it has no external IPs and no annotation network.openshift.io/egress-ip, or its annotation network.openshift.io/egress-snat is \"false\", or it is headless without the annotation egress-ip, or of type ExternalName, or it has the label service.kubernetes.io/service-proxy-name%s", asFarAsRead(who, now.LeftOut), o.service, unread)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -84,17 +85,23 @@ func (p Planned) RefusalsOf(service plan.Service) (result Refused) {
 	return result
 }
 
-// Here returns the pods of which refusals of a Service are, as far as an endpoint of the Service there names this node.
-func (p Planned) Here(service plan.Service, refusals []plan.Refusal) map[netip.Addr]bool {
-	here := map[netip.Addr]bool{}
+// Tells returns the pods of which refusals of a Service are, as far as this node tells of them: an endpoint of the Service there names this node,
+// or it names another one and this node has one of the Service's egress IPs. It has these addresses. Others may know as much, but not the pod's
+// own node: it may see no reason to refuse.
+func (p Planned) Tells(service plan.Service, refusals []plan.Refusal, has map[netip.Addr]bool) map[netip.Addr]bool {
+	tells := map[netip.Addr]bool{}
 	p.ask(func(planner *plan.Planner) {
+		part := p.State.services[types.NamespacedName{Namespace: service.Namespace, Name: service.Name}].parts[p.Family]
+		holds := part != nil && part.claim != nil && part.claim.Claims(func(ip netip.Addr) bool { return has[ip] })
 		for _, refusal := range refusals {
-			if refusal.Pod.IsValid() && planner.Placed(service, refusal.Pod, p.State.Config.NodeName) {
-				here[refusal.Pod] = true
+			for _, node := range planner.Places(service, refusal.Pod) {
+				if node == p.State.Config.NodeName || node != "" && holds {
+					tells[refusal.Pod] = true
+				}
 			}
 		}
 	})
-	return here
+	return tells
 }
 
 // homes are the nodes on which bound pods run, of a revision of the plan: their names, and where these nodes are. There may be thousands of

@@ -14,17 +14,24 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/plan"
 )
 
-// TestPlanned_Here: of what this node judges only because it may hold the egress IP, the endpoints are not here.
-func TestPlanned_Here(t *testing.T) {
+// TestPlanned_Tells: of a refused endpoint its node tells, and one that has the egress IP, but not each that may get it.
+func TestPlanned_Tells(t *testing.T) {
+	ip := netip.MustParseAddr("203.0.113.1")
 	s := newStateTest(t, nil)
 	s.SetService(clustertest.NewService("web", nil))
-	s.SetHeld(map[netip.Addr]bool{netip.MustParseAddr("203.0.113.1"): true}, 1)
+	s.SetHeld(map[netip.Addr]bool{ip: true}, 1)
 	s.setSlice(clustertest.Placed("web-1", "web", "10.128.0.5@here", "10.128.0.6@there", "10.128.0.7"))
 	s.Update(v1.IPv4Protocol)
-	refusals := []plan.Refusal{{}, {Pod: netip.MustParseAddr("10.128.0.5")}, {Pod: netip.MustParseAddr("10.128.0.6")}, {Pod: netip.MustParseAddr("10.128.0.7")}}
-	got := Planned{State: s.State, Family: v1.IPv4Protocol}.Here(plan.Service{Namespace: "ns", Name: "web"}, refusals)
-	if want := map[netip.Addr]bool{refusals[1].Pod: true}; !maps.Equal(got, want) {
-		t.Errorf("here are %v, want %v", got, want)
+	here, there := netip.MustParseAddr("10.128.0.5"), netip.MustParseAddr("10.128.0.6")
+	refusals := []plan.Refusal{{}, {Pod: here}, {Pod: there}, {Pod: netip.MustParseAddr("10.128.0.7")}}
+	for has, want := range map[netip.Addr]map[netip.Addr]bool{
+		netip.MustParseAddr("192.0.2.1"): {here: true},
+		ip:                               {here: true, there: true},
+	} {
+		got := Planned{State: s.State, Family: v1.IPv4Protocol}.Tells(plan.Service{Namespace: "ns", Name: "web"}, refusals, map[netip.Addr]bool{has: true})
+		if !maps.Equal(got, want) {
+			t.Errorf("with %s it tells of %v, want %v", has, got, want)
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -21,11 +23,16 @@ type registration struct {
 	UID string `json:"uid"`
 	// InternalIPs are the first ones that it told, of both IP families, at most mostRegistered.
 	InternalIPs []netip.Addr `json:"internalIPs"`
-	// Pending: the Node told them when it waited for its cloud provider. Those that it tells when it waits no longer come in their place, once.
-	Pending bool `json:"pending,omitempty"`
+	// Pending: the Node told them when it waited for its cloud provider. The first others that it tells when it waits no longer, and has not for
+	// long, come in their place: the provider ends the wait first, and writes its addresses then. initialized is when this process saw the end.
+	Pending     bool `json:"pending,omitempty"`
+	initialized time.Time
 	// seen: this process has seen the Node.
 	seen bool
 }
+
+// settling is how long after the end of that wait other addresses are the provider's.
+const settling = time.Minute
 
 // mostRegistered is how many addresses a Node can have registered with.
 const mostRegistered = 32
@@ -47,15 +54,37 @@ func (r *registrations) note(object *v1.Node, told map[v1.IPFamily]plan.Node) {
 		r.nodes[name], r.changed = known, true
 	}
 	known.seen = true
-	if pending := uninitialized(object); len(known.InternalIPs) == 0 || known.Pending && !pending {
-		ips := internalIPs(object)
-		known.InternalIPs, known.Pending = ips[:min(len(ips), mostRegistered)], pending
-		r.changed = r.changed || len(ips) > 0
+	ips := internalIPs(object)
+	if known.take(ips[:min(len(ips), mostRegistered)], uninitialized(object), time.Now()) {
+		r.changed = true
 	}
 	for family, node := range told {
 		node.Registered = append([]netip.Addr{}, ofFamily(family, known.InternalIPs, self)...)
 		told[family] = node
 	}
+}
+
+// take takes the addresses that a Node tells, and whether it waits for its cloud provider. It tells whether anything has changed that is kept.
+func (r *registration) take(ips []netip.Addr, waits bool, now time.Time) (changed bool) {
+	if len(r.InternalIPs) == 0 {
+		r.InternalIPs, r.Pending = ips, waits
+		return len(ips) > 0
+	}
+	if !r.Pending || waits {
+		r.initialized = time.Time{}
+		return false
+	}
+	if r.initialized.IsZero() {
+		r.initialized = now
+	}
+	late := now.Sub(r.initialized) > settling
+	if !late && slices.Equal(ips, r.InternalIPs) {
+		return false
+	}
+	if r.Pending = false; !late {
+		r.InternalIPs = ips
+	}
+	return true
 }
 
 func self(ip netip.Addr) netip.Addr { return ip }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,6 +112,7 @@ func TestRegistered_AfterTheCloudProvider(t *testing.T) {
 	r.tells("1", []string{"192.0.2.9"}, "192.0.2.9 added")
 	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2")
 	r.taints = nil
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2") // the provider's come a moment later
 	r.tells("1", []string{"192.0.2.9"}, "192.0.2.9")
 	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2 added")
 	r.restart(nil)
@@ -128,6 +130,8 @@ func TestRegistered_SameAfterTheCloudProvider(t *testing.T) {
 	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2")
 	r.restart(nil)
 	r.taints = nil
+	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2")
+	r.registered.nodes["n"].initialized = time.Now().Add(-2 * settling)
 	r.tells("1", []string{"192.0.2.2"}, "192.0.2.2")
 	r.restart(nil)
 	r.tells("1", []string{"192.0.2.9"}, "192.0.2.9 added")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -148,6 +149,7 @@ func (d *Desk) snapshot(found []access, lists [][]runtime.Object, now time.Time)
 		doubts = append(doubts, err.Error())
 	}
 	snapshot.LeftOut, snapshot.Doubts = leftOut, doubts
+	snapshot.Partly = slices.ContainsFunc(found, func(a access) bool { return a.partial && a.leftOut != "" })
 	return snapshot, config, objects, nil
 }
 

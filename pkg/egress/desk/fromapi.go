@@ -29,7 +29,7 @@ import (
 func FromAPI(config egress.Config, objects cluster.Objects, now time.Time) (result status.Snapshot, err error) {
 	config.NodeName, config.Scope = "", placement.Node // no node: then the planners keep no endpoints
 	s, _, err := cluster.StateFor(config.Config, objects)
-	result = status.Snapshot{FromAPI: true, Time: now, Steering: config.Transport()}
+	result = status.Snapshot{FromAPI: true, Time: now, Steering: config.Transport(), HoldersUnread: objects.Leases == nil}
 	directory, fresh, leaseErr := directoryOf(s, objects, now)
 	for _, name := range cluster.Families {
 		in, _ := s.Input(name)

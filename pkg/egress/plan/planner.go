@@ -559,10 +559,14 @@ func (p *Planner) Desired(pods map[netip.Addr]bool) kernel.Desired {
 	return Plan{Networks: p.updated, Bindings: bindings}.Desired()
 }
 
-// Placed tells whether an endpoint of a Service at an address names this node.
-func (p *Planner) Placed(name Service, addr netip.Addr, node string) bool {
-	s := p.services[name]
-	return s != nil && slices.ContainsFunc(s.endpoints[addr], func(e counted) bool { return e.Node == node })
+// Places are the nodes that endpoints of a Service at an address name; empty for those that name none.
+func (p *Planner) Places(name Service, addr netip.Addr) (nodes []string) {
+	if s := p.services[name]; s != nil {
+		for _, e := range s.endpoints[addr] {
+			nodes = append(nodes, e.Node)
+		}
+	}
+	return nodes
 }
 
 // Revision returns a number that is another one when an Update may have changed bindings, homes, or what is granted. It is

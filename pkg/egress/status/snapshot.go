@@ -40,7 +40,7 @@ type Snapshot struct {
 	PluginProblems []string `json:"pluginProblems,omitempty"`
 	// FastPath is which flows take a shorter way through the kernel; nil if none do.
 	FastPath *FastPath `json:"fastPath,omitempty"`
-	// Addresses are the egress IPs that Services claim in the whole cluster, sorted. There are none
+	// Addresses are the egress IPs that Services claim and may have in the whole cluster, sorted. There are none
 	// where steering is off.
 	Addresses []Address `json:"addresses,omitempty"`
 	// PortBlocks are the source ports that this node's pods have of their egress IPs; of pods that started without the CNI plugin, which
@@ -49,10 +49,13 @@ type Snapshot struct {
 	PortMap    []kernel.Block          `json:"portMap,omitempty"`
 
 	// FromAPI: it is of the whole cluster, made from the API's objects alone, and not by a node. LeftOut says what the
-	// user may not read, and Doubts what of the objects is wrong; both for people.
-	FromAPI bool     `json:"-"`
-	LeftOut []string `json:"-"`
-	Doubts  []string `json:"-"`
+	// user may not read, and Doubts what of the objects is wrong; both for people. HoldersUnread: Leases are among that, and Partly: Services
+	// or EndpointSlices of some namespaces.
+	FromAPI       bool     `json:"-"`
+	LeftOut       []string `json:"-"`
+	Doubts        []string `json:"-"`
+	HoldersUnread bool     `json:"-"`
+	Partly        bool     `json:"-"`
 }
 
 // FastPath is which established flows take a shorter way through the kernel.
@@ -66,7 +69,7 @@ type FastPath struct {
 // Address is an egress IP and where it is, as far as the node knows.
 type Address struct {
 	IP netip.Addr `json:"ip"`
-	// Owner is the Service whose namespace the address belongs to; zero if the claims are refused.
+	// Owner is the Service whose namespace the address belongs to.
 	Owner plan.Service `json:"owner,omitzero"`
 	// State is local (on this node), remote, lost (on a node that does not answer any more) or unclaimed
 	// (on no node).

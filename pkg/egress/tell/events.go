@@ -50,8 +50,8 @@ var nodeReasons = []plan.Reason{plan.NoClusterCIDR, plan.NoProxier}
 // others: the API server deletes what is not repeated.
 //
 // All nodes of a cluster refuse the same claims, so few of them write. Which ones follows from the
-// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node, that node writes:
-// maybe nobody else knows. A refusal that may hold on one node alone is in an Event about that
+// Event and the nodes' names alone. What is refused of a pod that an EndpointSlice places on a node, that node writes, and
+// one that has an egress IP of the Service: maybe nobody else knows. A refusal that may hold on one node alone is in an Event about that
 // Node as well, which the node itself writes.
 type EventRecorder struct {
 	logger   klog.Logger
@@ -59,8 +59,10 @@ type EventRecorder struct {
 	// allKnowPods: all nodes know what is refused of single pods.
 	allKnowPods bool
 	state       *cluster.State
-	limit       flowcontrol.RateLimiter
-	wake        wake.Signal
+	// Here returns this node's addresses; nil if it has none.
+	Here  func() map[netip.Addr]bool
+	limit flowcontrol.RateLimiter
+	wake  wake.Signal
 
 	mu sync.Mutex // protects the following fields
 	// refusals has the first refusal for each reason, of each Service that has some.
@@ -80,9 +82,9 @@ type EventRecorder struct {
 // refused is what a Service is refused in an IP family: the first refusal for each reason.
 type refused struct {
 	cluster.Refused
-	// uid is that of the Service's object, here are the refused pods that an EndpointSlice places on this node.
-	uid  types.UID
-	here map[netip.Addr]bool
+	// uid is that of the Service's object, own are the refused pods of which this node tells.
+	uid types.UID
+	own map[netip.Addr]bool
 }
 
 // Lasting is how long trouble lasts that is told: while an address moves, two nodes have it, or none.
@@ -192,12 +194,16 @@ func refusalsOf(change plan.Change, p cluster.Planned) map[plan.Service]cluster.
 // describe returns what is to be told of Services that are refused something.
 func (r *EventRecorder) describe(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) map[v1.IPFamily]map[plan.Service]refused {
 	described := map[v1.IPFamily]map[plan.Service]refused{}
+	var here map[netip.Addr]bool
+	if r.Here != nil {
+		here = r.Here()
+	}
 	for family, byService := range refusals {
 		p := cluster.Planned{State: r.state, Family: family}
 		described[family] = make(map[plan.Service]refused, len(byService))
 		for service, of := range byService {
-			told := refused{Refused: of, uid: r.state.UID(service), here: p.Here(service, of.Refusals)}
-			told.Refusals = oneForEachReason(of.Refusals, told.here)
+			told := refused{Refused: of, uid: r.state.UID(service), own: p.Tells(service, of.Refusals, here)}
+			told.Refusals = oneForEachReason(of.Refusals, told.own)
 			described[family][service] = told
 		}
 	}
@@ -284,15 +290,15 @@ func (r *EventRecorder) refuse(service plan.Service, family v1.IPFamily, of refu
 	}
 }
 
-// oneForEachReason returns the first refusal for each reason, of a pod that is here if there is one.
-func oneForEachReason(refusals []plan.Refusal, here map[netip.Addr]bool) []plan.Refusal {
+// oneForEachReason returns the first refusal for each reason, of a pod that is this node's own to tell of if there is one.
+func oneForEachReason(refusals []plan.Refusal, own map[netip.Addr]bool) []plan.Refusal {
 	var first []plan.Refusal
 	for _, refusal := range refusals {
 		i := slices.IndexFunc(first, func(r plan.Refusal) bool { return r.Reason == refusal.Reason })
 		switch {
 		case i < 0:
 			first = append(first, refusal)
-		case here[refusal.Pod] && !here[first[i].Pod]:
+		case own[refusal.Pod] && !own[first[i].Pod]:
 			first[i] = refusal
 		}
 	}
@@ -323,7 +329,7 @@ func (r *EventRecorder) warningsAbout(service plan.Service) []Warning {
 	for _, family := range cluster.Families {
 		of := r.refusals[service][family]
 		for _, refusal := range of.Refusals {
-			w := Warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: of.here[refusal.Pod] && !r.allKnowPods}
+			w := Warning{About: about, Reason: refusal.Reason, Note: r.note(refusal, of.Others), ofFew: of.own[refusal.Pod] && !r.allKnowPods}
 			if settles(refusal.Reason) {
 				w.due = now.Add(settledWithin) // as after the end of every pod, until the EndpointSlice follows
 			}
