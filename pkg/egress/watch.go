@@ -62,6 +62,7 @@ func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily
 	}
 	ctx := klog.NewContext(e.ctx, e.logger)
 	e.steerer = e.newSteerer(ctx, client, outer)
+	e.events.Here = e.steerer.Here
 	e.report.SetParts(e.parts())
 	if e.pool != nil {
 		e.pool.Start(e.steerer)

@@ -45,7 +45,6 @@ func New(ctx context.Context, config Config) *Extension {
 		e.families[name] = newFamily(name, e.logger, config, func() { e.proxier.Repair() })
 	}
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
-	e.events.Here = func() map[netip.Addr]bool { return e.steerer.Here() }
 	e.report = report.New(klog.NewContext(ctx, e.logger), e.reportConfig())
 	register() // what is counted before counts for nothing
 	if !config.Steering.Off() {

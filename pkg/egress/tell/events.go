@@ -59,7 +59,7 @@ type EventRecorder struct {
 	// allKnowPods: all nodes know what is refused of single pods.
 	allKnowPods bool
 	state       *cluster.State
-	// Here returns this node's addresses; nil if it has none.
+	// Here returns this node's addresses; it is nil where nobody keeps track of them. It is set before refusals are told.
 	Here  func() map[netip.Addr]bool
 	limit flowcontrol.RateLimiter
 	wake  wake.Signal
