@@ -87,10 +87,11 @@
 // ExternalIPs, host names and further InternalIPs do not count.
 //
 // The InternalIPs with which a Node registered are those that it had first, of both IP families. If it waited for its cloud provider then,
-// the first others that it has within a minute after that wait come in their place, once. If the Node does not have its address of these any more, other
-// nodes reach it by another one, but that one is neither excluded from SNAT nor kept from being an egress IP, and the Node is reported. A
-// kubelet cannot delete its Node: if a node has truly got another address, an administrator must register it anew. Each node saves what it
-// saw first, for its next process. A node without such a record, for example because it has just joined, takes what it sees now.
+// the first others that it has within a minute after that wait come in their place, once. If the Node does not have its address of these
+// any more, other nodes reach it by another one, but that one is neither excluded from SNAT nor kept from being an egress IP, and the Node
+// is reported. A kubelet cannot delete its Node: if a node has truly got another address, an administrator must register it anew. Each node
+// saves what it saw first, for its next process. A node without such a record, for example because it has just joined, takes what it sees
+// now.
 //
 // If several Nodes have the same address, it counts as that of the oldest (creationTimestamp, then name) that registered with it, and the
 // others are reported. None of them loses the address, or anything else by it: a liar can take nothing from another node.

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/memberlist"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/hack/clustertest"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
@@ -222,14 +223,11 @@ func TestRunner_NodesThatCome(t *testing.T) {
 	r := runOnLoopback(t)
 	nodes := map[string]netip.Addr{"a": onLoopback(0)}
 	r.SetNodes(nodes, []string{"a"}, nil)
-	speaks := func() bool {
+	clustertest.Eventually(t, "it speaks", func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.members != nil
-	}
-	for !speaks() {
-		time.Sleep(10 * time.Millisecond)
-	}
+	})
 	nodes = map[string]netip.Addr{"a": onLoopback(0), "b": nodesOnLoopback["b"]}
 	b.setNodes(nodes, []string{"a", "b"})
 	r.SetNodes(nodes, []string{"a", "b"}, nil)
