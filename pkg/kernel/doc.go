@@ -1,6 +1,6 @@
 // Package kernel says in plain values what one IP family of a node's kernel should hold: [Desired] and [Change] for egress SNAT,
-// [Redirects] for connections that are sent elsewhere. It is pure and imports the standard library only. What all that compares such values needs
-// of lists and maps is here, too (lists.go).
+// [Redirects] for connections that are sent elsewhere. It is pure and imports the standard library only. It also has helpers for lists and
+// maps, for those who compare such values (lists.go).
 //
 // The folders below read and change the kernel:
 //

@@ -13,9 +13,10 @@
 //	2026-11-27T04:00:00.000Z gap 2026-11-27T03:41:00.000Z
 //	2026-11-27T04:00:00.001Z - 2 2026-11-27T03:41:00.000Z
 //
-// The first line has the version of the form, the node, the time from which on this file has everything, and the same time of the file before
-// together with that file's size in bytes; or - if there is none. If a copy of the file before is shorter than that, lines of it are missing,
-// and it is not certain what happened between the two files. The same holds if there is no size, as in files from before December 2026. Times are RFC 3339. Then each line is one of
+// The first line has the version of the format, the node, and the time from which this file is complete; then the same time of the file
+// before and that file's size in bytes, or - if there is no file before. If a copy of the file before is shorter than that, lines of it are
+// missing, and it is not certain what happened between the two files. The same holds if there is no size, as in files from before December
+// 2026. Times are RFC 3339. Then each line is one of
 //
 //	TIME + REF POD UID POD-IP SERVICE EGRESS-IP PORTS   the pod has the ports since TIME. ~: it shares them with others.
 //	                                                    A Service of another namespace is written with it.

@@ -42,10 +42,9 @@
 //
 // # What can go wrong
 //
-// A node that cannot read the Secret, or finds something else in it than keys, keeps those that it has, and says so. Only if it has none
-// it neither announces nor believes anything directly. If the Secret is deleted, all nodes keep their keys, and say that somebody
-// has to apply images/node/rbac.yaml; they make new ones then. Nobody writes keys of his own into a Secret that is there:
-// what is in it counts.
+// A node that cannot read the Secret, or finds something else in it than keys, keeps the keys that it has, and reports it. A node without
+// any key neither announces nor believes anything directly. If the Secret is deleted, all nodes keep their keys, and say that somebody has
+// to apply images/node/rbac.yaml; they make new ones then. Nobody writes keys of his own into a Secret that is there: what is in it counts.
 //
 // Whoever may read the Secret, or is root on a node, has the keys, and can speak for any node whose address he has.
 package keys

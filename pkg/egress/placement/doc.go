@@ -4,7 +4,7 @@
 // whose egress IP it holds, for other nodes steer their packets to it. In the pool it needs those of all the pool's egress IPs: it may
 // get one at any moment, and the rules must be there by then.
 //
-// Which pods run here, EndpointSlices tell, and the Node's pod CIDRs:
+// EndpointSlices and the Node's pod CIDRs tell which pods run here:
 //
 //   - an endpoint with this node's name, or with none, is here;
 //   - an address in a pod CIDR of this Node is here, whatever an EndpointSlice says: the network
@@ -15,10 +15,10 @@
 // Which pods are steered here follows from the egress IPs that this node holds or may get ([Placement].Held): all endpoints of the claims
 // on them that do not refuse themselves (plan.Claim.Refused). Of a claim on several egress IPs, only the endpoints count for which their
 // nodes have chosen one of these. The same pod may also be behind an older Service with an egress IP on another node. So this node looks at
-// all claims on the pod's address, not only at the one whose egress IP it has, and decides as the pod's own node does: a packet that comes here
-// by mistake does not leave as another Service. But of an address's pod that node alone knows what a CNI plugin reports
-// (plan.Attachment), so the two differ where an older claim's endpoint names another pod of its own namespace: that node refuses it
-// (AddressOfOtherPod), and this one binds the address by it, and refuses the pod's own claim (BoundByOlderService).
+// all claims on the pod's address, not only at the one whose egress IP it has, and decides as the pod's own node does: a packet that comes
+// here by mistake does not leave as another Service. But only the pod's node knows which pod the CNI plugin reports at the address
+// (plan.Attachment). So the nodes differ where an older claim's endpoint names another pod of its own namespace: the pod's node refuses
+// that endpoint (AddressOfOtherPod), and this node binds the address by it, and refuses the pod's own claim (BoundByOlderService).
 //
 // The package selects endpoints before the plan is made, not bindings afterwards. So a node keeps no endpoints that it cannot need, and a
 // change of a pod elsewhere is over before anything is planned. Who owns an address, and which claims are refused, does not depend on

@@ -43,8 +43,8 @@
 // UID (rendezvous hashing). If the node has already chosen one of them for the pod, for another Service, it is that one. If no node holds
 // any of them, the node chooses again when all are held, or, if any is, ten seconds later.
 //
-// The pod keeps its egress IP as long as the Service names it and is granted it. So an address that comes gets none but new pods, and one
-// that goes gives its own pods alone to the others. A Service that had one egress IP and has several now: its pods keep that one.
+// The pod keeps its egress IP as long as the Service names it and is granted it. So an address that is added gets new pods only, and when
+// one is removed, only its own pods move to the others. A Service that had one egress IP and has several now: its pods keep that one.
 //
 // A node says what it has chosen in its Lease, and all nodes follow that. Until it has said so, no other node binds the pod
 // (AddressNotChosen): a node that holds one of the addresses drops what it is sent for the pod. A node chooses for as many pods as its
@@ -69,8 +69,9 @@
 // A Service whose namespace may not have an address does not count: it neither leaves from the address
 // nor owns it, however old it is.
 //
-// An address is an egress IP, which nodes announce and no pod may send from, as soon as a claim on it is refused for no reason that is in
-// the address: for none of the list below from InvalidAddress to OwnedByOtherNamespace but InvalidAnnotation. Others who name it make it none.
+// An address is an egress IP as soon as there is a claim on it that is refused for none of the reasons from InvalidAddress to
+// OwnedByOtherNamespace below (InvalidAnnotation aside). Nodes announce it, and no pod may send from it. A claim that is refused for one of
+// these reasons does not make the address an egress IP.
 //
 // # Nodes' addresses
 //
@@ -219,6 +220,6 @@
 //   - the addresses of the cluster's nodes, one of each, unless proxyArguments.egress-snat-exclude-nodes is false;
 //   - the pod's own egress IP.
 //
-// So a pod reaches pods, Services by any of their addresses, its own external IP and its node exactly as
-// without egress SNAT. Of a packet to a Service's address the endpoint decides that the proxier chooses.
+// So a pod reaches pods, Services by any of their addresses, its own external IP and its node exactly as without egress SNAT. For a packet
+// to a Service's address, the endpoint that the proxier chooses decides.
 package plan

@@ -41,7 +41,7 @@
 //	Leases of egress IPs ─► Seen ─────┤
 //	Nodes ──────────────────────────► └──► Write: spare blocks, and what is not needed any more
 //
-// What a write that nobody has answered gives back is not used again until the Lease has another version: the write may come late.
+// If a write that gives blocks back is not answered, these are not used again until the Lease has another version: the write may come late.
 //
 // When a pod ends, nobody gets its block for a while ([Quiet]); then it is given back. A node that steers no more gives all of its own
 // back at once ([Withdraw]). Only the pod's node knows when a pod ends, so no time is

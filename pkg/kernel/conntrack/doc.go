@@ -149,11 +149,11 @@
 // conntrack calls invalid never come there, such as the FIN or RST of a pod that closes at this moment. They would leave under the pod's
 // own address where the proxier does not drop them (nftables), so the chain invalid drops them.
 //
-// Where kernels do not pick TCP connections up in the middle (nf_conntrack_tcp_loose is 0), no connection outlives a move of its egress
-// IP, also if it moves while the pod's node has no process. The pod's node resets the pod, and a former holder that is alive resets both
-// sides. If the process ends between the change of the way and the reset, the connection stays, and hangs. A node that has just got the
-// address answers with a reset what far sides go on sending there, but only for a few seconds, because conntrack also calls invalid what is
-// outside the window of a connection that it knows. The chain invalid begins with these rules then:
+// Where kernels do not pick TCP connections up in the middle (nf_conntrack_tcp_loose is 0), no connection outlives a move of its egress IP,
+// also if it moves while the pod's node has no process. The pod's node resets the pod, and a former holder that is alive resets both sides.
+// If the process ends between the change of the way and the reset, the connection stays, and hangs. A node that has just got the address
+// resets what far sides still send there. It does so for a few seconds only, because conntrack also calls packets invalid that are outside
+// the window of a connection that it knows. The chain invalid begins with these rules then:
 //
 //	set fresh { type ipv4_addr; timeout 15s; }                                            egress IPs that have come here
 //	ct state invalid meta iiftype != loopback tcp flags & (syn | rst | ack) == ack ip daddr @fresh reject with tcp reset

@@ -42,10 +42,11 @@
 // its own: it only continues what they have let pass.
 //
 // Besides, a program takes only what is plain: IPv4 without options, IPv6 without extension headers, no fragments, an ACK without SYN, FIN
-// or RST, no VLAN tag, a packet (or each segment of one) that fits, and a TTL that lasts. Of a pod it takes what comes by the interface that
-// package portsecurity knows it to be behind. What it sends to another node, and what an unbound one sends, is for no
-// excluded destination, no egress IP and none of this node's own addresses; of what else leaves here conntrack has decided that. From other nodes it takes what package steering would take from
-// them, by the same addresses and by the interface that leads to them. It does not check checksums of TCP and UDP.
+// or RST, no VLAN tag, a packet (or each segment of one) that fits, and a TTL that lasts. Of a pod it takes what comes by the interface
+// that package portsecurity knows it to be behind. Packets that it sends to another node, and packets of unbound pods, must not be for an
+// excluded destination, an egress IP or an address of this node. For other packets that leave here, conntrack has decided that. From other
+// nodes it takes what package steering would take from them, by the same addresses and by the interface that leads to them. It does not
+// check checksums of TCP and UDP.
 //
 // # What conntrack does not see
 //
@@ -67,8 +68,8 @@
 //
 // # Order of changes
 //
-// What is in the maps follows a change in two steps. [Path.Limit] comes before the rest of the kernel follows: it takes away what will not be
-// so. [Path.Extend] comes when all is written. In between, packets take the slow path.
+// The maps follow a change in two steps. [Path.Limit] comes before the rest of the kernel changes, and removes what will no longer hold.
+// [Path.Extend] comes when everything is written. In between, packets take the slow path.
 //
 // # A process that dies
 //

@@ -33,8 +33,8 @@
 //	}
 //
 // A packet with the pod's own address passes one comparison, whoever is bound. As long as no pod is bound there is no table. The sets hold
-// the addresses of all pods that are bound on this node: its own, and those of other nodes whose egress IP is here. What comes from a pod for one of the latter is no business of
-// an interface of which nothing is known: package steering drops it if it does not come from the pod's node.
+// the addresses of all pods that are bound on this node: its own, and those of other nodes whose egress IP is here. Packets with one of the
+// latter are not checked at an interface of which nothing is known: package steering drops them unless they come from the pod's node.
 //
 // The kernel has taken a frame's first VLAN tag off before this hook, and may take off the second one behind it: a bridge with VLANs does,
 // for example. So the chains tagged-… look behind the second tag. Linux 7.1 and newer look behind most second tags themselves, but not

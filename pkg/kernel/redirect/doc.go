@@ -62,7 +62,7 @@
 //
 // # Record
 //
-// What a write takes away is in a record before it goes: text in a chain that nothing leads to (OPENSHIFT-TUNNEL-RECORD, or
-// record in the nftables table). It stays until all connections were judged by it. If the process dies in between,
-// the next one finds it there. What else an earlier process has left is found by the names in the kernel, never by memory.
+// Before a write removes something, it records it: as text in a chain that no rule jumps to (OPENSHIFT-TUNNEL-RECORD, or record in the
+// nftables table). The record stays until all connections have been checked against it. If the process dies in between, the next one finds
+// it there. What else an earlier process has left is found by the names in the kernel, never by memory.
 package redirect

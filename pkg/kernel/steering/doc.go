@@ -351,10 +351,10 @@
 //	}
 //
 // The flow tells the protocol, because an Authentication Header hides that of an IPv6 packet, and a pod could leave under its own address.
-// A packet costs the same however many bindings there are. The kernel asks a rule's map first, so that who is not bound is through
-// after one lookup, and after two where there are bindings of all protocols. With verdicts in the maps, as above, a pod's own egress IP would take no
-// lookup, and each change follow all elements. The chain is behind that of the steering, so that an earlier process's table decides
-// until this node's address is known. Where nothing is bound, and nothing on record, there is no table.
+// The cost of a packet does not depend on the number of bindings. The kernel evaluates a rule's map first, so a packet of an unbound pod is
+// done after one lookup, or after two where there are bindings of all protocols. With verdicts in the maps, as above, a pod's own egress IP
+// would take no lookup, but each change would follow all elements. The chain is behind that of the steering, so that an earlier process's
+// table decides until this node's address is known. Where nothing is bound, and nothing on record, there is no table.
 //
 // # Who gets into the tunnel
 //
@@ -466,13 +466,12 @@
 //	prerouting, if an egress IP leads away         80       75
 //	ip rules, if a node holds such an egress IP   500      490
 //
-// By the rule, measured with a hundred of each: an empty chain costs 30 to 40, a look into a set 65 to 80, the name of an
-// interface 35, and any other comparison 11 to 16. A packet of a flow that has begun passes three chains, looks once whose it
-// is, and is compared by ports, by its flow and by marks; none of that is for first packets alone. So what sees each packet
-// before its route and behind its source NAT, and looks once whose it is, costs at least 5% of a bare packet. Between
-// sockets a packet takes three times as long.
-// Of ip rules the first one costs all that, for the kernel asks two tables instead of one then, and once more for
-// the source address; where rp_filter is on it does the latter anyway.
+// By the rule, measured with a hundred of each: an empty chain costs 30 to 40, a look into a set 65 to 80, the name of an interface 35, and
+// any other comparison 11 to 16. A packet of an established flow passes three chains, takes one lookup of its source, and is compared by
+// ports, by flow and by marks; none of this can be left to first packets. So rules that see each packet before its route and after its source
+// NAT, with one such lookup, cost at least 5% of a bare packet. Between sockets a packet takes three times as long. Of ip rules the first
+// one costs all that, for the kernel asks two tables instead of one then, and once more for the source address; where rp_filter is on it
+// does the latter anyway.
 //
 // # What others have
 //
@@ -495,10 +494,10 @@
 // sends, and from the rest when its flows have been ended. Otherwise nobody would end a flow that began in between, and it would go on
 // under the pod's own address. If anything in the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
 //
-// The transaction that removes bindings records them ([Writer.Record], [LocalWriter.Write]) in the set removed, which no rule uses. If
-// the process dies before it has ended their flows, the next one finds them there ([Stands], [LocalWriter.Standing]). When these are ended
-// this table's record goes: what an unbound pod begins from then on is nobody's to end. That of the smaller table stays until its next write:
-// where nothing is steered, no flow under a pod's own address is taken for one of a former binding.
+// The transaction that removes bindings records them ([Writer.Record], [LocalWriter.Write]) in the set removed, which no rule uses. If the
+// process dies before it has ended their flows, the next one finds them there ([Stands], [LocalWriter.Standing]). When these flows have
+// been ended, this table's record is removed: flows that an unbound pod begins later need not be ended. The record of the smaller table
+// stays until its next write: where nothing is steered, no flow under a pod's own address is taken for one of a former binding.
 //
 // A node that begins to steer makes the table before the device, and enables IPv6 on the device only when the IPv6 table is there:
 // packets that arrive without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is steered any more
