@@ -42,7 +42,7 @@ func TestExtension_WiresTheBalancer(t *testing.T) {
 	api, objects := metalLB("ns", "web", "node-a")
 	e.balancer.Follow(e.ctx, &e.running, objects, api.Discovery())
 	clustertest.Eventually(t, "the egress IP is this node's", func() bool { return e.steerer.Holder(egressIP).State == holders.Local })
-	clustertest.Eventually(t, "nothing is waited for", func() bool { return !e.barrier.WaitsFor(cluster.Balancers) })
+	clustertest.Eventually(t, "nothing is waited for", func() bool { return !e.gate.WaitsFor(cluster.Balancers) })
 	if reserved := e.poolConfig().Reserved(); !reserved[egressIP] {
 		t.Errorf("the pool leaves %v alone", reserved)
 	}

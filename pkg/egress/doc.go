@@ -40,7 +40,7 @@
 // software, and count flows.
 //
 // Nothing is written until all kinds of objects
-// are known (extension.Barrier): a plan made before could drop what is right, or grant what is to be
+// are known (extension.Gate): a plan made before could drop what is right, or grant what is to be
 // refused. Then each IP family has a loop (extension.Loop) that makes a plan and brings it into the
 // kernel. The families never wait for each other's programs.
 //

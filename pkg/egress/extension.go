@@ -33,8 +33,8 @@ type Extension struct {
 	state  *cluster.State
 	events *tell.EventRecorder
 	// report tells how all parts stand.
-	report  *report.Reporter
-	barrier *extension.Barrier
+	report *report.Reporter
+	gate   *extension.Gate
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer.Steerer
 	// clashes ends connections that have got the ports of others.
@@ -114,7 +114,7 @@ func (e *Extension) known(kind string) {
 	if kind == cluster.Nodes {
 		e.sourcePorts.NodesKnown()
 	}
-	opens := e.barrier.Known(kind)
+	opens := e.gate.Known(kind)
 	waitingForObjects.WithLabelValues(kind).Set(0)
 	if !opens {
 		return

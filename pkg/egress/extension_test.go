@@ -42,7 +42,7 @@ func TestExtension_DueSinceAllIsKnown(t *testing.T) {
 	e := New(t.Context(), nodeConfig)
 	e.SetService(clustertest.NewService("web", nil))
 	var last time.Time
-	for _, kind := range e.barrier.Missing() {
+	for _, kind := range e.gate.Missing() {
 		if due := e.Summary().DueSince; !due.IsZero() {
 			t.Fatalf("due since %s while %v are missing", due, e.Summary().Missing)
 		}
@@ -63,7 +63,7 @@ func TestExtension_WaitsForAllKinds(t *testing.T) {
 		config.MinSyncPeriod, config.SyncPeriod = time.Second, 24*time.Hour
 		e := New(t.Context(), config)
 		extension.NewHost(t.Context(), e).Wrap(&idle{}, cluster.Families...)
-		for _, kind := range e.barrier.Missing()[1:] {
+		for _, kind := range e.gate.Missing()[1:] {
 			e.known(kind)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

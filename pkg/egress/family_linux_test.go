@@ -93,7 +93,7 @@ func (f *familyTest) setEgressIP(ip string) {
 
 // allKnown tells that all objects are known.
 func (f *familyTest) allKnown() {
-	for _, kind := range f.barrier.Missing() {
+	for _, kind := range f.gate.Missing() {
 		f.known(kind)
 	}
 }

@@ -83,7 +83,7 @@ func TestMetrics_WaitingForObjects(t *testing.T) {
 	config := nodeConfig
 	config.SyncPeriod = 7 * time.Second
 	e := New(t.Context(), config)
-	kinds := e.barrier.Missing()
+	kinds := e.gate.Missing()
 	for i, known := range kinds {
 		for j, kind := range kinds {
 			want := 1.0

@@ -107,8 +107,8 @@ func TestExtension_WiresThePool(t *testing.T) {
 	config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 	e := New(t.Context(), config)
 	wired := e.poolConfig()
-	if missing := wired.Missing(); !slices.Equal(missing, e.barrier.Missing()) || len(missing) == 0 {
-		t.Errorf("it waits for %v, want %v", missing, e.barrier.Missing())
+	if missing := wired.Missing(); !slices.Equal(missing, e.gate.Missing()) || len(missing) == 0 {
+		t.Errorf("it waits for %v, want %v", missing, e.gate.Missing())
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()

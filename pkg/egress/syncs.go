@@ -17,7 +17,7 @@ import (
 
 // Run is part of [extension.Extension].
 func (e *Extension) Run(ctx context.Context) {
-	e.barrier.Await(ctx, e.config.SyncPeriod/2, func(missing string) {
+	e.gate.Await(ctx, e.config.SyncPeriod/2, func(missing string) {
 		e.logger.Error(nil, "Egress SNAT rules are not written because some objects are not known yet; the rules in the kernel stay as they are", "waitingFor", missing)
 	})
 	e.warnOfUnknownNode()

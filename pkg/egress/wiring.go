@@ -36,7 +36,7 @@ func New(ctx context.Context, config Config) *Extension {
 		logger:   klog.LoggerWithName(klog.FromContext(ctx), "egress"),
 		config:   config,
 		state:    cluster.New(config.Config),
-		barrier:  extension.NewBarrier(kinds(config)...),
+		gate:     extension.NewGate(kinds(config)...),
 		families: map[v1.IPFamily]*family{},
 		keys:     holders.NewKeyring(config.Ways.Keys),
 		explain:  func(err error) error { return err },
@@ -84,7 +84,7 @@ func kinds(config Config) []string {
 func registerMetrics(e *Extension) {
 	report.Collect(e.report)
 	syncPeriod.WithLabelValues().Set(e.config.SyncPeriod.Seconds())
-	for _, kind := range e.barrier.Missing() {
+	for _, kind := range e.gate.Missing() {
 		waitingForObjects.WithLabelValues(kind).Set(1)
 	}
 }
@@ -101,7 +101,7 @@ func (e *Extension) reportConfig() report.Config {
 	return report.Config{
 		NodeName: e.config.NodeName, Version: e.config.Version, Steering: e.config.Steering, Transport: e.config.Transport(), Proxier: e.config.Proxier,
 		PortSecurity: e.config.PortSecurity.Enabled, LeaseNamespace: e.config.Ways.LeaseNamespace, Keys: e.keys, FastPath: e.config.Ways.Kernel.Fast,
-		State: e.state, Events: e.events, Missing: e.barrier.Missing, Families: families,
+		State: e.state, Events: e.events, Missing: e.gate.Missing, Families: families,
 		Served: func() []v1.IPFamily {
 			if e.proxier == nil {
 				return nil
@@ -153,7 +153,7 @@ func (e *Extension) neighboursConfig() neighbours.Config {
 func (e *Extension) balancerConfig() balancer.Config {
 	return balancer.Config{
 		NodeName: e.config.NodeName, Namespace: e.config.Ways.MetalLBNamespace, Pool: len(e.config.Pool.Networks) > 0,
-		State: e.state, WaitsFor: e.barrier.WaitsFor,
+		State: e.state, WaitsFor: e.gate.WaitsFor,
 		Announced: func(now []netip.Addr, next map[netip.Addr]bool) { e.steerer.SetAnnounced(now, next) },
 		Reserved:  func() { e.changed(true, time.Now()) }, Known: func() { e.known(cluster.Balancers) },
 		Explain: func(err error) error { return e.explain(err) },
@@ -173,7 +173,7 @@ func (e *Extension) poolConfig() poolnode.Config {
 		},
 		Reserved: func() map[netip.Addr]bool { return e.balancer.Reserved() },
 		Keys:     e.keys.For("pool"), NoKey: e.report.NoKey,
-		Missing: e.barrier.Missing,
+		Missing: e.gate.Missing,
 	}
 }
 
@@ -191,11 +191,11 @@ func (e *Extension) sourcePortsConfig() sourceports.Config {
 // newAttacher returns what answers the CNI plugin. It gives pods their source ports if they get blocks.
 func (e *Extension) newAttacher() *attach.Attacher {
 	node := attach.Node{
-		Missing: e.barrier.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.report.FaultsChanged,
+		Missing: e.gate.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.report.FaultsChanged,
 		Via:      func(egressIP netip.Addr) string { return e.steerer.Via(egressIP) },
 		Event:    e.events.Tell,
 		Explain:  func(err error) error { return e.explain(err) },
-		Attached: func(ctx context.Context) { e.ports.Look(ctx) },
+		Attached: func(ctx context.Context) { e.ports.Check(ctx) },
 	}
 	givesBlocks := e.sourcePorts != nil && e.config.PortBlocks > 0
 	if givesBlocks {
@@ -233,7 +233,7 @@ func (e *Extension) leasesFail(what holders.Access, err error) {
 // watcher follows what the proxier does not tell of, but Nodes.
 func (e *Extension) watcher() *cluster.Watcher {
 	return &cluster.Watcher{
-		State: e.state, Barrier: e.barrier, Explain: e.explain, Known: e.known,
+		State: e.state, Gate: e.gate, Explain: e.explain, Known: e.known,
 		Changed: e.changed, ServiceChanged: e.serviceChanged, EndpointsChanged: e.endpointsChanged,
 	}
 }

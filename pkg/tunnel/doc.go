@@ -6,7 +6,7 @@
 //	           ── 192.0.2.3:10250, a direct node ──► untouched ───────────► kubelet
 //
 // It follows the Nodes and one ConfigMap, and is another user of what egress SNAT is made of: the host,
-// the barrier and the loop of package extension, the drivers of package kernel, the judgement of tracked connections.
+// the gate and the loop of package extension, the drivers of package kernel, the judgement of tracked connections.
 //
 //	Nodes, ConfigMap ─► pkg/tunnel/plan ─► kernel.Redirects ─► pkg/kernel/redirect
 //

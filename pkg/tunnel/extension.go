@@ -57,7 +57,7 @@ type Extension struct {
 	ctx      context.Context
 	logger   klog.Logger
 	config   Config
-	barrier  *extension.Barrier
+	gate     *extension.Gate
 	families []*family
 	proxier  extension.Proxier
 	recorder record.EventRecorder
@@ -90,7 +90,7 @@ func New(ctx context.Context, config Config) *Extension {
 	}
 	e := &Extension{
 		ctx: ctx, logger: klog.LoggerWithName(klog.FromContext(ctx), "tunnel"), config: config,
-		barrier: extension.NewBarrier(kinds...), nodes: map[string]plan.Node{},
+		gate: extension.NewGate(kinds...), nodes: map[string]plan.Node{},
 	}
 	e.readPorts(plan.ConfigMap{})
 	for _, name := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
@@ -117,7 +117,7 @@ func (e *Extension) ProxierSynced(name v1.IPFamily) {
 
 // Run is part of [extension.Extension].
 func (e *Extension) Run(ctx context.Context) {
-	known := e.barrier.Await(ctx, e.config.SyncPeriod/2, func(missing string) {
+	known := e.gate.Await(ctx, e.config.SyncPeriod/2, func(missing string) {
 		e.logger.Error(nil, "Rules of the tunnel's ports are not written because some objects are not known yet; the rules in the kernel stay as they are", "waitingFor", missing)
 	})
 	if !known {
@@ -136,7 +136,7 @@ func (e *Extension) Wait() { e.running.Wait() }
 
 // Summary may be called at any time.
 func (e *Extension) Summary() extension.Summary {
-	s := extension.Summary{Name: "tunnel's ports", Ready: true, Missing: e.barrier.Missing()}
+	s := extension.Summary{Name: "tunnel's ports", Ready: true, Missing: e.gate.Missing()}
 	addresses, ports := 0, 0
 	for _, f := range e.families {
 		if due := f.loop.DueSince(); len(s.Missing) == 0 && !due.IsZero() && (s.DueSince.IsZero() || due.Before(s.DueSince)) {

@@ -50,7 +50,7 @@ type FamilyStatus struct {
 // Snapshot may be called at any time.
 func (e *Extension) Snapshot(context.Context) (any, error) {
 	in := e.input()
-	s := Snapshot{Node: e.config.NodeName, Missing: e.barrier.Missing(), Nodes: []NodeStatus{}, Families: []FamilyStatus{}, Problems: []plan.Problem{}}
+	s := Snapshot{Node: e.config.NodeName, Missing: e.gate.Missing(), Nodes: []NodeStatus{}, Families: []FamilyStatus{}, Problems: []plan.Problem{}}
 	e.mu.Lock()
 	s.Problems = append(s.Problems, e.problems()...)
 	e.mu.Unlock()
@@ -74,7 +74,7 @@ func (e *Extension) Snapshot(context.Context) (any, error) {
 // Verify compares the kernel with the plan, and returns what differs, for people, by IP family. What
 // the loop is writing meanwhile is no difference: it looks again.
 func (e *Extension) Verify(ctx context.Context) (any, error) {
-	if missing := e.barrier.Missing(); len(missing) > 0 {
+	if missing := e.gate.Missing(); len(missing) > 0 {
 		return nil, fmt.Errorf("the node has no plan yet because it waits for %s", strings.Join(missing, ", "))
 	}
 	differences := map[kernel.Family][]string{}

@@ -31,7 +31,7 @@ func (e *Extension) Watch(client kubernetes.Interface, nodes cache.SharedIndexIn
 				e.deleteNode(name)
 			}
 		},
-	}, func() { e.barrier.Known(nodesKind) })
+	}, func() { e.gate.Known(nodesKind) })
 	if e.config.ConfigMap.Name != "" {
 		e.setConfigMap(nil) // as long as there is none
 		e.running.Go(func() { e.watchConfigMap(client, explain) })
@@ -44,7 +44,7 @@ func (e *Extension) watchConfigMap(client kubernetes.Interface, explain func(err
 	informer := coreinformers.NewFilteredConfigMapInformer(client, e.config.ConfigMap.Namespace, 0, nil, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, e.config.ConfigMap.Name).String()
 	})
-	known := func() { e.barrier.Known(configMapKind) }
+	known := func() { e.gate.Known(configMapKind) }
 	extension.Explain(informer, func(err error) error {
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			known()

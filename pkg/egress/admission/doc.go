@@ -6,7 +6,7 @@
 // (InvalidAnnotation, InvalidEgressPortBlock, InvalidProtocol). The message is the refusal's reason and text.
 //
 // What depends on other objects stays the plan's, which tells it by an Event: an older Service's address, a node's, an API server's,
-// service CIDRs, and OpenShift's policy on external IPs. Nodes refuse what the policy lets pass, so it is a convenience and no barrier:
+// service CIDRs, and OpenShift's policy on external IPs. Nodes refuse what the policy lets pass, so it is a convenience and no protection:
 // an API server that cannot evaluate it lets the Service pass.
 //
 // The rules are those of package plan, written a second time in CEL. A test of hack/apply compares the two on random Services. The policy is

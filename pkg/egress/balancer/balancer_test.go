@@ -40,7 +40,7 @@ type follower struct {
 	*Balancer
 	state   *cluster.State
 	steerer *steerer.Steerer
-	barrier *extension.Barrier
+	gate    *extension.Gate
 	running sync.WaitGroup
 	kube    *fake.Clientset
 	dynamic *dynamicfake.FakeDynamicClient
@@ -51,14 +51,14 @@ func newFollower(t *testing.T) *follower {
 	config := cluster.Config{
 		NodeName: "node-a", LoadBalancerIPs: true, ClusterCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, Steering: cluster.Steering{Mode: holders.Auto},
 	}
-	f := &follower{TB: t, state: cluster.New(config), barrier: extension.NewBarrier(cluster.Services, cluster.Balancers), kube: fake.NewClientset()}
+	f := &follower{TB: t, state: cluster.New(config), gate: extension.NewGate(cluster.Services, cluster.Balancers), kube: fake.NewClientset()}
 	f.steerer = steerer.New(t.Context(), f.state, steerer.Config{
 		Outer: v1.IPv4Protocol, Running: &f.running, Balanced: true,
 		Changed: func() {}, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool, time.Time) {},
 	})
 	f.Balancer = New(klog.FromContext(t.Context()), Config{
-		NodeName: "node-a", Namespace: "metallb-system", State: f.state, WaitsFor: f.barrier.WaitsFor, Announced: f.steerer.SetAnnounced,
-		Reserved: func() {}, Known: func() { f.barrier.Known(cluster.Balancers) }, Explain: func(err error) error { return err },
+		NodeName: "node-a", Namespace: "metallb-system", State: f.state, WaitsFor: f.gate.WaitsFor, Announced: f.steerer.SetAnnounced,
+		Reserved: func() {}, Known: func() { f.gate.Known(cluster.Balancers) }, Explain: func(err error) error { return err },
 	})
 	f.dynamic = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		metallb.Statuses: "ServiceL2StatusList", metallb.L2Advertisements: "L2AdvertisementList", metallb.BGPAdvertisements: "BGPAdvertisementList",
@@ -71,7 +71,7 @@ func newFollower(t *testing.T) *follower {
 	f.steerer.Apply(holders.LeasesKnown{})
 	f.steerer.SetOnInterfaces(holders.OwnAddresses{Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.2")}})
 	f.setService(balancedService("203.0.113.10"))
-	f.barrier.Known(cluster.Services)
+	f.gate.Known(cluster.Services)
 	f.ServicesKnown()
 	return f
 }
@@ -153,7 +153,7 @@ func TestBalancer_FollowsTheStatuses(t *testing.T) {
 	}
 	f.follow()
 	f.becomes(holders.Local, holders.LoadBalancer)
-	clustertest.Eventually(t, "nothing is waited for", func() bool { return !f.barrier.WaitsFor(cluster.Balancers) })
+	clustertest.Eventually(t, "nothing is waited for", func() bool { return !f.gate.WaitsFor(cluster.Balancers) })
 	if !f.held()[egressIP] {
 		t.Errorf("it has not the rules for the pods of %s", egressIP)
 	}
@@ -202,7 +202,7 @@ func TestBalancer_OtherNamespaces(t *testing.T) {
 	f.create(metallb.Statuses, "shop", "forged", map[string]string{metallb.NodeLabel: "node-a", metallb.ServiceLabel: "web", metallb.NamespaceLabel: "shop"})
 	f.create(metallb.L2Advertisements, "shop", "forged", nil)
 	f.follow()
-	clustertest.Eventually(t, "nothing is waited for", func() bool { return !f.barrier.WaitsFor(cluster.Balancers) })
+	clustertest.Eventually(t, "nothing is waited for", func() bool { return !f.gate.WaitsFor(cluster.Balancers) })
 	if r := f.read(); len(r.Here)+len(r.Reserved) > 0 {
 		t.Errorf("%+v", r)
 	}
@@ -212,7 +212,7 @@ func TestBalancer_OtherNamespaces(t *testing.T) {
 func TestBalancer_WithoutMetalLB(t *testing.T) {
 	f := newFollower(t)
 	f.follow()
-	clustertest.Eventually(t, "nothing is waited for", func() bool { return !f.barrier.WaitsFor(cluster.Balancers) })
+	clustertest.Eventually(t, "nothing is waited for", func() bool { return !f.gate.WaitsFor(cluster.Balancers) })
 	if f.held()[egressIP] {
 		t.Errorf("it is prepared to announce %s", egressIP)
 	}
@@ -227,7 +227,7 @@ func TestBalancer_InstalledLater(t *testing.T) {
 		f := newFollower(t)
 		f.follow()
 		time.Sleep(time.Hour)
-		if f.barrier.WaitsFor(cluster.Balancers) {
+		if f.gate.WaitsFor(cluster.Balancers) {
 			t.Error("it waits for MetalLB")
 		}
 		synctest.Wait() // it asks at this moment
@@ -255,11 +255,11 @@ func TestBalancer_WithoutTheRight(t *testing.T) {
 		})
 		f.follow()
 		time.Sleep(9 * time.Second)
-		if !f.barrier.WaitsFor(cluster.Balancers) {
+		if !f.gate.WaitsFor(cluster.Balancers) {
 			t.Error("an API server that has just started may not know the rights yet")
 		}
 		time.Sleep(9 * time.Second)
-		if f.barrier.WaitsFor(cluster.Balancers) {
+		if f.gate.WaitsFor(cluster.Balancers) {
 			t.Error("it waits for a right that nobody may give")
 		}
 		if err := f.Fault(); err == nil || !strings.Contains(err.Error(), "rbac-metallb.yaml") {

@@ -30,9 +30,9 @@ import (
 
 // Watcher follows the objects that the proxier does not tell of, and tells the state.
 type Watcher struct {
-	// State takes the objects, barrier says which kinds are still waited for.
-	State   *State
-	Barrier *extension.Barrier
+	// State takes the objects, gate says which kinds are still waited for.
+	State *State
+	Gate  *extension.Gate
 	// Explain adds to an error of the API server what an operator needs to act on it.
 	Explain func(error) error
 	// Known is told when all objects of a kind are known.
@@ -88,7 +88,7 @@ func (w *Watcher) doWithoutServiceCIDRs(client discovery.DiscoveryInterface) {
 	retry := askAfterError
 	const patience = 70 * time.Second // a watch that failed is tried again within a minute
 	var answers time.Time             // since when
-	for w.Barrier.WaitsFor(serviceCIDRs) {
+	for w.Gate.WaitsFor(serviceCIDRs) {
 		exists, err := HasResource(w.ctx, client, networkingv1.SchemeGroupVersion, "servicecidrs")
 		switch {
 		case err != nil:
@@ -228,7 +228,7 @@ func (w *Watcher) keepRegistrations() {
 	var failed failure.Streak
 	for w.ctx.Err() == nil {
 		wake.Sleep(w.ctx.Done(), period)
-		if w.Barrier.WaitsFor(Nodes) {
+		if w.Gate.WaitsFor(Nodes) {
 			continue // those that nobody has seen may still come
 		}
 		if err := w.State.saveRegistrations(); failed.Changes(err) && err != nil {

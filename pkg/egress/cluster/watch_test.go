@@ -18,10 +18,10 @@ import (
 
 // newWatcher returns one that nobody listens to.
 func newWatcher(t *testing.T) *Watcher {
-	barrier := extension.NewBarrier(networks, serviceCIDRs)
+	gate := extension.NewGate(networks, serviceCIDRs)
 	return &Watcher{
-		ctx: t.Context(), logger: klog.Background(), State: New(testConfig), Barrier: barrier,
-		Explain: func(err error) error { return err }, Known: func(kind string) { barrier.Known(kind) },
+		ctx: t.Context(), logger: klog.Background(), State: New(testConfig), Gate: gate,
+		Explain: func(err error) error { return err }, Known: func(kind string) { gate.Known(kind) },
 		Changed: func(bool, time.Time) {},
 	}
 }
@@ -55,12 +55,12 @@ func TestWatch_NetworkGroup(t *testing.T) {
 			go w.watchNetwork(client)
 			if test.fails {
 				clustertest.Eventually(t, "asked by the loop", func() bool { return server.Asked.Load() > 1 })
-				if !w.Barrier.WaitsFor(networks) {
+				if !w.Gate.WaitsFor(networks) {
 					t.Error("a plan is made although nobody knows the policy")
 				}
 				server.Answer.Store(metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound})
 			}
-			clustertest.Eventually(t, "the Network is not waited for", func() bool { return !w.Barrier.WaitsFor(networks) })
+			clustertest.Eventually(t, "the Network is not waited for", func() bool { return !w.Gate.WaitsFor(networks) })
 		})
 	}
 }
@@ -122,12 +122,12 @@ func TestWatch_ServiceCIDRsThatNobodyHas(t *testing.T) {
 			go w.doWithoutServiceCIDRs(client.Discovery())
 			if test.waits {
 				clustertest.Eventually(t, "asked again", func() bool { return server.Asked.Load() > 1 })
-				if !w.Barrier.WaitsFor(serviceCIDRs) {
+				if !w.Gate.WaitsFor(serviceCIDRs) {
 					t.Error("a plan is made although ServiceCIDRs may come")
 				}
 				return
 			}
-			clustertest.Eventually(t, "ServiceCIDRs are not waited for", func() bool { return !w.Barrier.WaitsFor(serviceCIDRs) })
+			clustertest.Eventually(t, "ServiceCIDRs are not waited for", func() bool { return !w.Gate.WaitsFor(serviceCIDRs) })
 		})
 	}
 }

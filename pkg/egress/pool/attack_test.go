@@ -325,7 +325,7 @@ func TestAttack_StatesDoNotQueue(t *testing.T) {
 	}
 }
 
-// TestAttack_ContestsAreFew: a node that says over and over that it has an address of this one has it announced every so often, and not
+// TestAttack_ContestsAreFew: a node that says over and over that it has an address of this one has it advertised every so often, and not
 // each time; what it says meanwhile is not forgotten.
 func TestAttack_ContestsAreFew(t *testing.T) {
 	m := newMember("a")
@@ -334,13 +334,13 @@ func TestAttack_ContestsAreFew(t *testing.T) {
 	m.had(map[netip.Addr]uint64{ip1: 5, ip2: 5})
 	m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0))
 	m.Next(Networks{[]Network{subnet}}, moment(0))
-	announced := map[netip.Addr]int{}
+	advertised := map[netip.Addr]int{}
 	process := func(at time.Time) {
 		for _, e := range append(r.dequeue(), Tick{}) {
 			for _, a := range m.Next(e, at) {
-				if a, is := a.(Announce); is {
+				if a, is := a.(Advertise); is {
 					for _, ip := range a.Addresses {
-						announced[ip]++
+						advertised[ip]++
 					}
 				}
 			}
@@ -359,14 +359,14 @@ func TestAttack_ContestsAreFew(t *testing.T) {
 		say(uint64(i), ip1)
 		process(moment(time.Duration(i) * time.Millisecond))
 	}
-	if n := announced[ip1]; n < 10 || n > 1000/50+1 {
-		t.Errorf("in 1 s it was announced %d times, want every 50 ms at most", n)
+	if n := advertised[ip1]; n < 10 || n > 1000/50+1 {
+		t.Errorf("in 1 s it was advertised %d times, want every 50 ms at most", n)
 	}
 	say(1000, ip1, ip2)
 	process(moment(1000 * time.Millisecond))
 	process(moment(1060 * time.Millisecond))
-	if announced[ip2] != 1 {
-		t.Errorf("what was said in between was announced %d times, want once", announced[ip2])
+	if advertised[ip2] != 1 {
+		t.Errorf("what was said in between was advertised %d times, want once", advertised[ip2])
 	}
 }
 

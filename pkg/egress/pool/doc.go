@@ -4,8 +4,8 @@
 //	events ──► Member.Next ──► actions
 //
 //	Wanted, Pool       the API          Probe, LookAround   ARP and neighbour solicitations
-//	Networks, Found    the kernel       Take, Release       addresses by netlink, announced to the network
-//	Liveness, Heard    the members      Renew, Announce     the kernel keeps addresses for another 30 s; the network is told
+//	Networks, Found    the kernel       Take, Release       addresses by netlink, advertised on the network
+//	Liveness, Heard    the members      Renew, Advertise    the kernel keeps addresses for another 30 s; the network is told
 //	                                    Publish             this member's state, to all others
 //
 // A member keeps no list of its addresses, nor of epochs: it asks its node's book, a [holders.Directory], and writes there what it takes and

@@ -34,8 +34,8 @@ func (r *Runner) do(ctx context.Context, logger klog.Logger, actions []Action) (
 			releases = append(releases, a)
 		case Renew:
 			renewed = append(renewed, a.Addresses...)
-		case Announce:
-			r.announceAndRepeat(logger, a.Addresses)
+		case Advertise:
+			r.advertiseAndRepeat(logger, a.Addresses)
 		case Publish:
 			publish = append(publish, a)
 		}
@@ -228,8 +228,8 @@ func (r *Runner) isAstray(l *links, ip netip.Addr) bool {
 	return l.at.Sub(r.displaced[ip]) >= displacedFor
 }
 
-// takeAddresses puts addresses on this node, announces them, and returns what the member is to hear if some could not be taken. One whose former holder serves
-// it meanwhile is announced when this node passes on what comes here for that one's connections.
+// takeAddresses puts addresses on this node, advertises them, and returns what the member is to hear if some could not be taken. One whose former holder serves
+// it meanwhile is advertised when this node passes on what comes here for that one's connections.
 func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event) {
 	if len(takes) == 0 {
 		return nil
@@ -259,12 +259,12 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event)
 		}
 		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, PassOn: t.PassOn, Since: t.Since})
 	}
-	r.announceAndRepeat(logger, unserved)
+	r.advertiseAndRepeat(logger, unserved)
 	for i := range moves {
 		moves[i].At = time.Now()
 	}
 	r.moved(moves)
-	r.announceAndRepeat(logger, served)
+	r.advertiseAndRepeat(logger, served)
 	if len(late) > 0 {
 		logger.Info("Egress IPs were not taken, because this process was stopped or starved and another node may have them; will ask again", "addresses", late)
 	}
@@ -343,26 +343,26 @@ func (r *Runner) moved(moves []Move) {
 	}
 }
 
-// announceAndRepeat tells the network that addresses are here, now and again: what is told may be lost, also because a port
+// advertiseAndRepeat tells the network that addresses are here, now and again: what is told may be lost, also because a port
 // of a switch that has just come up forwards nothing yet.
-func (r *Runner) announceAndRepeat(logger klog.Logger, addresses []netip.Addr) {
+func (r *Runner) advertiseAndRepeat(logger klog.Logger, addresses []netip.Addr) {
 	if len(addresses) == 0 {
 		return
 	}
-	r.announceNow(logger, addresses)
+	r.advertiseNow(logger, addresses)
 	for _, after := range repeats {
 		r.repeats = append(r.repeats, repeat{time.Now().Add(after), addresses})
 	}
 }
 
-// announceNow tells the network that addresses are here.
-func (r *Runner) announceNow(logger klog.Logger, addresses []netip.Addr) {
+// advertiseNow tells the network that addresses are here.
+func (r *Runner) advertiseNow(logger klog.Logger, addresses []netip.Addr) {
 	if len(addresses) == 0 {
 		return
 	}
 	l, err := r.kernel.read()
 	if err != nil {
-		logger.Error(err, "Cannot announce egress IPs to the network; will retry", "addresses", addresses)
+		logger.Error(err, "Cannot advertise egress IPs on the network; will retry", "addresses", addresses)
 		return
 	}
 	groups := map[int][]netip.Addr{}
@@ -373,15 +373,15 @@ func (r *Runner) announceNow(logger klog.Logger, addresses []netip.Addr) {
 	}
 	for index, group := range groups {
 		if link := l.byIndex[index]; link != nil {
-			if err := neighbor.Announce(link, group); err != nil {
-				logger.V(2).Info("Cannot announce egress IPs to the network; will retry", "addresses", group, "err", err)
+			if err := neighbor.Advertise(link, group); err != nil {
+				logger.V(2).Info("Cannot advertise egress IPs on the network; will retry", "addresses", group, "err", err)
 			}
 		}
 	}
 }
 
-// announceAgain repeats the announcements that are due.
-func (r *Runner) announceAgain(logger klog.Logger) {
+// advertiseAgain repeats the advertisements that are due.
+func (r *Runner) advertiseAgain(logger klog.Logger) {
 	now := time.Now()
 	var due []netip.Addr
 	r.repeats = slices.DeleteFunc(r.repeats, func(one repeat) bool {
@@ -391,10 +391,10 @@ func (r *Runner) announceAgain(logger klog.Logger) {
 		due = append(due, one.addresses...)
 		return true
 	})
-	if !now.Before(r.announce) {
-		r.announce = now.Add(announceAgain)
+	if !now.Before(r.advertise) {
+		r.advertise = now.Add(advertiseAgain)
 		due = sorted(r.member.State().Held)
 	}
 	slices.SortFunc(due, netip.Addr.Compare)
-	r.announceNow(logger, slices.Compact(due))
+	r.advertiseNow(logger, slices.Compact(due))
 }

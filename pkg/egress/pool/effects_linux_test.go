@@ -16,7 +16,7 @@ import (
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
-// fakeKernel is a kernel that fails when it is told to. Its interface does not exist, so nothing is announced.
+// fakeKernel is a kernel that fails when it is told to. Its interface does not exist, so nothing is advertised.
 type fakeKernel struct {
 	held     map[netip.Addr]int
 	unread   bool
@@ -158,22 +158,22 @@ func TestRunner_DoesNotTellOfAddressesThatItCouldNotTake(t *testing.T) {
 }
 
 // TestRunner_TellsTheNodesBeforeTheNetwork of what is handed over: its former holder serves it meanwhile. What nobody serves is
-// announced at once.
+// advertised at once.
 func TestRunner_TellsTheNodesBeforeTheNetwork(t *testing.T) {
 	for why, want := range map[Reason]bool{Drained: false, Dead: true} {
 		r, _ := newFakeRunner()
-		announced := false
+		advertised := false
 		one := take(ip1)
 		one.Why, one.PassOn = why, why == Drained
 		r.config.Moved = func(moves []Move) {
-			announced = len(r.repeats) > 0
+			advertised = len(r.repeats) > 0
 			if moves[0].PassOn != one.PassOn {
 				t.Errorf("%s: told %+v", why, moves[0])
 			}
 		}
 		r.doNow(one)
-		if announced != want || len(r.repeats) != len(repeats) {
-			t.Errorf("%s: announced before the nodes are told: %v, want %v; and %d times afterwards, want %d", why, announced, want, len(r.repeats), len(repeats))
+		if advertised != want || len(r.repeats) != len(repeats) {
+			t.Errorf("%s: advertised before the nodes are told: %v, want %v; and %d times afterwards, want %d", why, advertised, want, len(r.repeats), len(repeats))
 		}
 	}
 }
@@ -220,9 +220,9 @@ func TestRunner_RenewsOnlyWhatIsThere(t *testing.T) {
 
 func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
 	r, _ := newFakeRunner()
-	r.doNow(Announce{[]netip.Addr{ip1}})
+	r.doNow(Advertise{[]netip.Addr{ip1}})
 	if len(r.repeats) != len(repeats) {
-		t.Errorf("it is announced %d times again, want %d", len(r.repeats), len(repeats))
+		t.Errorf("it is advertised %d times again, want %d", len(r.repeats), len(repeats))
 	}
 }
 
@@ -235,12 +235,12 @@ func TestRunner_AnnouncesNothingThatItHasNotAskedFor(t *testing.T) {
 	r.Run(ctx)
 	r.member.Next(Found{[]netip.Addr{ip1}}, time.Now())
 	before := k.reads
-	if r.announceAgain(klog.Background()); k.reads > before {
-		t.Error("it is announced at once")
+	if r.advertiseAgain(klog.Background()); k.reads > before {
+		t.Error("it is advertised at once")
 	}
-	r.announce = time.Now()
-	if r.announceAgain(klog.Background()); k.reads == before {
-		t.Error("it is never announced again")
+	r.advertise = time.Now()
+	if r.advertiseAgain(klog.Background()); k.reads == before {
+		t.Error("it is never advertised again")
 	}
 }
 

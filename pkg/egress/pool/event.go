@@ -116,7 +116,7 @@ type Probe struct {
 // [Answered] is what others answer for these, [Looked] the result.
 type LookAround struct{ Own []netip.Addr }
 
-// Take puts an address on this node and announces it. [TakeFailed] is the answer if that fails.
+// Take puts an address on this node and advertises it. [TakeFailed] is the answer if that fails.
 type Take struct {
 	Address netip.Addr
 	Epoch   uint64
@@ -143,8 +143,8 @@ type Release struct {
 // Renew has the kernel keep these addresses for longer. [RenewFailed] is the answer if that fails, [Removed] if it has them no more.
 type Renew struct{ Addresses []netip.Addr }
 
-// Announce tells the network again that these addresses are here.
-type Announce struct{ Addresses []netip.Addr }
+// Advertise tells the network again that these addresses are here.
+type Advertise struct{ Addresses []netip.Addr }
 
 // Publish tells the other members this state.
 type Publish struct{ State State }
@@ -154,7 +154,7 @@ func (LookAround) action() {}
 func (Take) action()       {}
 func (Release) action()    {}
 func (Renew) action()      {}
-func (Announce) action()   {}
+func (Advertise) action()  {}
 func (Publish) action()    {}
 
 // Reason is why an address is taken or released. It is the value of a label; the table reasons says what follows from it.

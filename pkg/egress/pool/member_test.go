@@ -149,7 +149,7 @@ func TestMember_OldLooksDoNotCount(t *testing.T) {
 	m.Next(Found{[]netip.Addr{ip1}}, moment(0))
 	acts(t, m.Next(Answered{moment(0), []netip.Addr{ip1}}, moment(validity+1)))
 	acts(t, m.Next(Looked{At: moment(0)}, moment(validity+1)), LookAround{[]netip.Addr{ip1}})
-	acts(t, m.Next(Looked{At: moment(validity + 1), Peers: true}, moment(validity+1)), Announce{[]netip.Addr{ip1}})
+	acts(t, m.Next(Looked{At: moment(validity + 1), Peers: true}, moment(validity+1)), Advertise{[]netip.Addr{ip1}})
 }
 
 // TestMember_TakesNothingOnADeadNetwork: a node that is cut off finds the others dead one by one, and has a majority for a moment. It leaves
@@ -251,7 +251,7 @@ func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
 	}{
 		{"higher", 3, 4, []Action{Release{Address: ip1, Why: HandedOver, To: "b"}}},
 		{"equal, and the later name", 3, 3, []Action{Release{Address: ip1, Why: HandedOver, To: "b"}}},
-		{"lower", 3, 2, []Action{Announce{[]netip.Addr{ip1}}}},
+		{"lower", 3, 2, []Action{Advertise{[]netip.Addr{ip1}}}},
 		{"own unknown", 0, 1, []Action{Release{Address: ip1, Why: HandedOver, To: "b"}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -277,7 +277,7 @@ func TestMember_AnnouncesWhatARestartedProcessHad(t *testing.T) {
 	m.Next(Liveness{"b", true}, moment(2*time.Second))
 	restarted := peerState("b", 1, nil)
 	restarted.Run++
-	acts(t, m.Next(Heard{restarted}, moment(2*time.Second)), Announce{[]netip.Addr{ip}})
+	acts(t, m.Next(Heard{restarted}, moment(2*time.Second)), Advertise{[]netip.Addr{ip}})
 	restarted.Version++
 	acts(t, m.Next(Heard{restarted}, moment(3*time.Second)))
 }
@@ -290,7 +290,7 @@ func TestMember_AsksWhenACarrierComesBack(t *testing.T) {
 	acts(t, m.Next(Networks{[]Network{subnet, other}}, moment(0)))
 	acts(t, m.Next(Networks{[]Network{{Prefix: subnet.Prefix}, other}}, moment(0)))
 	acts(t, m.Next(Networks{[]Network{subnet, other}}, moment(0)), LookAround{[]netip.Addr{ip}})
-	acts(t, m.Next(Looked{At: moment(0), Peers: true}, moment(0)), Announce{[]netip.Addr{ip}})
+	acts(t, m.Next(Looked{At: moment(0), Peers: true}, moment(0)), Advertise{[]netip.Addr{ip}})
 }
 
 // TestMember_GivesWayToOneThatItFindsDead: a node that comes back to the network hears of the new holder before it finds it alive.
@@ -436,7 +436,7 @@ func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
 	m := newMember("a")
 	acts(t, m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0)), LookAround{[]netip.Addr{ip1, ip2}})
 	acts(t, m.Next(Answered{moment(time.Second), []netip.Addr{ip1}}, moment(time.Second)), Release{Address: ip1, Why: AnsweredFor})
-	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true}, moment(time.Second)), Announce{[]netip.Addr{ip2}})
+	acts(t, m.Next(Looked{At: moment(time.Second), Peers: true}, moment(time.Second)), Advertise{[]netip.Addr{ip2}})
 }
 
 // TestMember_AsksForItsOwnNowAndThen: while a majority is missing, a member looks around all the time, but asks for its addresses now and
@@ -485,12 +485,12 @@ func TestMember_FormerHolderStillAnswers(t *testing.T) {
 	acts(t, looked(m, 2, 2))
 	acts(t, m.Next(Tick{}, at(22)), again)
 	m.Next(Liveness{"b", false}, at(30))
-	announced := Announce{[]netip.Addr{ip}}
-	acts(t, looked(m, 23, 100), announced)
+	advertised := Advertise{[]netip.Addr{ip}}
+	acts(t, looked(m, 23, 100), advertised)
 	m.Next(Liveness{"b", true}, at(105))
 	m.Next(Heard{peerState("b", 3, nil)}, at(110))
 	acts(t, m.Next(Tick{}, at(120)), again)
-	acts(t, looked(m, 109, 130), announced)
+	acts(t, looked(m, 109, 130), advertised)
 	acts(t, m.Next(Tick{}, at(150)), again)
 	acts(t, looked(m, 300, 310), Release{Address: ip, Why: AnsweredFor}, Probe{Addresses: []netip.Addr{ip}})
 }

@@ -222,7 +222,7 @@ func (m *Member) contest(now time.Time) []Action {
 	if len(contested) == 0 {
 		return nil
 	}
-	return append(m.publish(true), Announce{sorted(contested)})
+	return append(m.publish(true), Advertise{sorted(contested)})
 }
 
 // noteEpochs notes epochs of addresses that the pool is to hold, also those of a state that has been overtaken: none is given twice. What

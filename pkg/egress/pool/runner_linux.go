@@ -38,7 +38,7 @@ type Config struct {
 	// Wake is sent when others have written in the member's book, or the member may have something to do.
 	Wake wake.Signal
 	// Moved is told of each address that was taken or released: of a released one before it is removed, and of a taken one before it
-	// is announced to the network, if its former holder still serves it. It writes into the book that the address has
+	// is advertised on the network, if its former holder still serves it. It writes into the book that the address has
 	// [holders.Arrived] or [holders.Left]. It must not wait for the Runner, nor for long.
 	Moved func([]Move)
 	// Changed is told when another host is found to have an address that this node is about to take, or not any
@@ -64,8 +64,8 @@ type Move struct {
 }
 
 const (
-	// announceAgain is how often an address is announced, for switches that forget.
-	announceAgain = time.Minute
+	// advertiseAgain is how often an address is advertised, for switches that forget.
+	advertiseAgain = time.Minute
 	// remembered is how long the last move of an address counts that is not here, nor wanted any more.
 	remembered = time.Hour
 	// openAgain is when the port is tried again that could not be opened, or the kernel that told nothing.
@@ -78,7 +78,7 @@ const (
 	gather = 5 * time.Millisecond
 )
 
-// repeats are when the announcement of a move is repeated, which may be lost.
+// repeats are when the advertisement of a move is repeated, which may be lost.
 var repeats = []time.Duration{20 * time.Millisecond, 100 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second}
 
 // Decider decides what a node of the pool does: a [Member], whose book others may use as well.
@@ -126,9 +126,9 @@ type Runner struct {
 	// removing are the released addresses that the kernel may still have. again is when to remove them again.
 	removing map[netip.Addr]bool
 	again    time.Time
-	// repeats are the announcements that are due.
-	repeats  []repeat
-	announce time.Time
+	// repeats are the advertisements that are due.
+	repeats   []repeat
+	advertise time.Time
 	// last are the last moves of addresses.
 	last map[netip.Addr]Move
 	// displaced has since when addresses are on an interface that has lost their subnet. It is of the goroutine that renews them.
@@ -142,7 +142,7 @@ type kernel interface {
 	remove(ip netip.Addr, index int) error
 }
 
-// repeat is an announcement that is due at a time.
+// repeat is an advertisement that is due at a time.
 type repeat struct {
 	at        time.Time
 	addresses []netip.Addr
@@ -274,7 +274,7 @@ func (r *Runner) Run(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	defer r.running.Wait()
 	found := r.findAddresses(ctx)
-	r.announce = time.Now().Add(announceAgain) // when nobody has answered for what is found, the member has it announced
+	r.advertise = time.Now().Add(advertiseAgain) // when nobody has answered for what is found, the member has it advertised
 	r.running.Go(func() { r.watchKernel(ctx, found) })
 	r.running.Go(func() { r.speak(ctx) })
 	timer := time.NewTimer(0)
@@ -296,7 +296,7 @@ func (r *Runner) Run(ctx context.Context) {
 			}
 		}
 		r.remove(logger)
-		r.announceAgain(logger)
+		r.advertiseAgain(logger)
 		r.describe(logger)
 		r.done()
 		timer.Reset(r.pause())
@@ -336,7 +336,7 @@ func (r *Runner) asItIs(e Event) Event {
 
 // pause is how long nothing is due.
 func (r *Runner) pause() time.Duration {
-	at := time.Now().Add(announceAgain)
+	at := time.Now().Add(advertiseAgain)
 	if wake := r.member.Wake(); !wake.IsZero() && wake.Before(at) {
 		at = wake
 	}

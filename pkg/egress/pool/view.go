@@ -18,9 +18,9 @@ type view struct {
 	gateway bool
 	// alone is how many times in a row nobody answered.
 	alone int
-	// returned: this node has just come back to the network, and another one may have taken over. announce:
+	// returned: this node has just come back to the network, and another one may have taken over. advertise:
 	// a look is under way that will tell.
-	returned, announce bool
+	returned, advertise bool
 }
 
 // look looks around if a majority is missing, a carrier came back, or the last time is long ago; and releases everything if
@@ -46,7 +46,7 @@ func (m *Member) look(now time.Time) (actions []Action) {
 	needed := m.book.Load() > 0 || m.tied()
 	if needed && !m.view.looking && m.due(m.view.again, now) {
 		actions = append(actions, LookAround{m.ownToAsk(now)})
-		m.view.looking, m.view.returned, m.view.announce, m.view.inspected = true, false, m.view.returned, now
+		m.view.looking, m.view.returned, m.view.advertise, m.view.inspected = true, false, m.view.returned, now
 	}
 	return actions
 }
@@ -65,17 +65,17 @@ func (m *Member) ownToAsk(now time.Time) []netip.Addr {
 func (e Looked) apply(m *Member, now time.Time) (actions []Action) {
 	m.view.looking, m.view.again = false, now.Add(lookAgain)
 	if now.Sub(e.At) > validity {
-		m.view.again, m.view.returned, m.view.announce, m.view.asked = now, m.view.returned || m.view.announce, false, time.Time{}
+		m.view.again, m.view.returned, m.view.advertise, m.view.asked = now, m.view.returned || m.view.advertise, false, time.Time{}
 		return nil
 	}
 	m.view.gateway = e.Gateway
 	if m.view.alone++; e.Peers || e.Gateway {
 		m.view.alone = 0
 	}
-	if m.view.announce && m.book.Load() > 0 {
-		actions = append(actions, Announce{sorted(m.book.Held())})
+	if m.view.advertise && m.book.Load() > 0 {
+		actions = append(actions, Advertise{sorted(m.book.Held())})
 	}
-	m.view.announce = false
+	m.view.advertise = false
 	return actions
 }
 

@@ -48,10 +48,10 @@ func (g *Guard) Run(ctx context.Context) {
 	}
 }
 
-// Look looks for new interfaces, and returns when those are checked.
-func (g *Guard) Look(ctx context.Context) {
+// Check looks for new interfaces, and returns when those are checked.
+func (g *Guard) Check(ctx context.Context) {
 	if g.keeper != nil {
-		g.keeper.Look(ctx)
+		g.keeper.Check(ctx)
 	}
 }
 
@@ -135,7 +135,7 @@ func (g *Guard) uncheckedPods(ctx context.Context) []netip.Addr {
 // Differences returns what a verification says of the check of sources; nil if there is none.
 func (g *Guard) Differences(ctx context.Context) (lines []string, err error) {
 	if g.keeper != nil {
-		g.keeper.Look(ctx) // an interface that has gone meanwhile is no difference
+		g.keeper.Check(ctx) // an interface that has gone meanwhile is no difference
 	}
 	told := g.Troubles()
 	if g.keeper == nil && len(told) == 0 {

@@ -41,7 +41,7 @@ func (r *Reporter) Snapshot() status.Snapshot {
 }
 
 // Usage returns a [status.Usage].
-func (r *Reporter) Usage(ctx context.Context) (any, error) { return r.parts().Usage.Look(ctx) }
+func (r *Reporter) Usage(ctx context.Context) (any, error) { return r.parts().Usage.Count(ctx) }
 
 // steeringProblems are the faults of steering of these kinds, for people.
 func (r *Reporter) steeringProblems(kinds ...faultKind) (problems []string) {

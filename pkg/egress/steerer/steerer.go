@@ -177,7 +177,7 @@ func (s *Steerer) Announcements() map[string]uint64 {
 func (s *Steerer) tellNetwork(ctx context.Context, addresses []netip.Addr) {
 	logger := klog.LoggerWithValues(s.logger, "addresses", addresses)
 	logger.V(2).Info("Telling the network of egress IPs that other software has put on this node")
-	if err := neighbor.AnnounceHere(ctx, addresses); err != nil {
+	if err := neighbor.AdvertiseHere(ctx, addresses); err != nil {
 		logger.Info("The network could not be told of egress IPs that other software has put on this node; hosts may send to the node that had them for some seconds", "err", err)
 	}
 }

@@ -71,8 +71,8 @@ func New(config Config) *Counter {
 	return c
 }
 
-// Look returns what uses the egress IPs, and which flows are new since it was called before.
-func (c *Counter) Look(ctx context.Context) (status.Usage, error) {
+// Count returns what uses the egress IPs, and which flows are new since it was called before.
+func (c *Counter) Count(ctx context.Context) (status.Usage, error) {
 	looked, err, _ := c.looking.Do("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience) // others wait for it, too
 		defer cancel()
@@ -102,7 +102,7 @@ func (c *Counter) look(ctx context.Context) (result status.Usage, err error) {
 		result.FastPath = since(before.fast, fast)
 	}
 	for _, name := range cluster.Families {
-		usage, flows, err := c.tables[name].Look(ctx, c.config.Written(name), before.seen[name])
+		usage, flows, err := c.tables[name].CountNew(ctx, c.config.Written(name), before.seen[name])
 		if err != nil {
 			return result, err
 		}

@@ -55,7 +55,7 @@ func TestCounter_ALookIsGoodForAMoment(t *testing.T) {
 	inHost(t, func(ctx context.Context) {
 		c := newCounting()
 		look := func() status.Usage {
-			u, err := c.Look(ctx)
+			u, err := c.Count(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +79,7 @@ func TestCounter_ALookIsGoodForAMoment(t *testing.T) {
 		}
 		c.failing = errors.New("no map")
 		time.Sleep(leastBetweenLooks)
-		if _, err := c.Look(ctx); !errors.Is(err, c.failing) {
+		if _, err := c.Count(ctx); !errors.Is(err, c.failing) {
 			t.Errorf("without counters: %v", err)
 		}
 	})

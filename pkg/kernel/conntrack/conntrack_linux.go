@@ -189,8 +189,8 @@ func (t *Table) Count(ctx context.Context, written kernel.Desired) (map[netip.Ad
 	return usage, err
 }
 
-// Look is Count, and tells which flows are new since an earlier Look, which is nil for the first one.
-func (t *Table) Look(ctx context.Context, written kernel.Desired, before Seen) (map[netip.Addr]Usage, Seen, error) {
+// CountNew is Count, and tells which flows are new since an earlier CountNew, which is nil for the first one.
+func (t *Table) CountNew(ctx context.Context, written kernel.Desired, before Seen) (map[netip.Addr]Usage, Seen, error) {
 	return t.countWith(ctx, written, before, func(c *counter, t *tracked) {
 		if uses := c.addTracked(t); uses != nil && len(t.id) >= attrHeader+4 {
 			c.see(uses, binary.NativeEndian.Uint32(t.id[attrHeader:]))

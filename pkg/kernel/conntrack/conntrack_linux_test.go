@@ -403,7 +403,7 @@ func TestLook_TellsNewFlows(t *testing.T) {
 			n.holds(step.comes)
 			var got map[netip.Addr]Usage
 			err := n.host.Do(func() (err error) {
-				got, seen, err = n.table.Look(n.Context(), written, seen)
+				got, seen, err = n.table.CountNew(n.Context(), written, seen)
 				return err
 			})
 			if err != nil {

@@ -27,7 +27,7 @@ type Usage struct {
 	// Sent is how many tracked flows of bound pods leave with it from another node. Here they have the pods'
 	// own address. Received is how many of Flows are of bound pods that are known to run on another node.
 	Sent, Received int
-	// New is how many of Flows and Sent the last [Look] has not seen; 0 if there was none.
+	// New is how many of Flows and Sent the last [Table.CountNew] has not seen; 0 if there was none.
 	New int
 }
 
@@ -36,7 +36,7 @@ type Usage struct {
 // flows of the egress IP: 61 if there are a million.
 const mostDestinations = 1 << 14
 
-// Seen are the flows that a [Look] saw, by a number that the kernel gives each of them. It is a hash: two of a hundred thousand
+// Seen are the flows that a [Table.CountNew] saw, by a number that the kernel gives each of them. It is a hash: two of a hundred thousand
 // may have the same.
 type Seen map[uint32]struct{}
 

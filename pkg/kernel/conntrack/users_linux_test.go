@@ -49,7 +49,7 @@ func TestTable_KeepsItsSockets(t *testing.T) {
 		ask := func() error {
 			return n.host.Do(func() error {
 				counted, err := n.table.Count(n.Context(), written)
-				looked, _, lookErr := n.table.Look(n.Context(), written, nil)
+				looked, _, lookErr := n.table.CountNew(n.Context(), written, nil)
 				_, usersErr := n.table.Users(n.Context(), of)
 				if err = errors.Join(err, lookErr, usersErr); err == nil && (counted[of.Addr()].Flows != 2 || looked[of.Addr()].Flows != 2) {
 					err = fmt.Errorf("counted %+v, looked %+v; want two flows of %s", counted, looked, of.Addr())

@@ -218,7 +218,7 @@ func (w *Writer) read(c *Conn) (held Held, differences []string, err error) {
 	if same || err != nil {
 		return w.held, nil, err
 	}
-	held, fault, generation, err := w.look(c)
+	held, fault, generation, err := w.inspect(c)
 	if err != nil {
 		return Held{}, nil, err
 	}
@@ -257,10 +257,10 @@ func (w *Writer) untouched(c *Conn) (bool, error) {
 	return true, nil
 }
 
-// Look returns what the kernel holds, and what is wrong with it beside sets and rules; nothing if nothing is.
-func (w *Writer) Look(ctx context.Context) (held Held, fault string, err error) {
+// Inspect returns what the kernel holds, and what is wrong with it beside sets and rules; nothing if nothing is.
+func (w *Writer) Inspect(ctx context.Context) (held Held, fault string, err error) {
 	err = w.connected(ctx, func(c *Conn) error {
-		held, fault, _, err = w.look(c)
+		held, fault, _, err = w.inspect(c)
 		return err
 	})
 	return held, fault, err
@@ -284,7 +284,7 @@ func (w *Writer) Write(ctx context.Context, want State) (changed bool, err error
 		whole = w.failed
 		if !w.known {
 			var fault string
-			if w.held, fault, _, err = w.look(c); err != nil {
+			if w.held, fault, _, err = w.inspect(c); err != nil {
 				return Change{}, false, err
 			}
 			whole = whole || fault != ""
@@ -688,14 +688,14 @@ func (d *digest) add(key Key, value netip.Addr) {
 	d.sum += maphash.Comparable(digestSeed, element{key, value})
 }
 
-// look returns what the table holds, and what else is wrong with it, with the generation in which that was so.
-func (w *Writer) look(c *Conn) (held Held, fault string, generation uint32, err error) {
+// inspect returns what the table holds, and what else is wrong with it, with the generation in which that was so.
+func (w *Writer) inspect(c *Conn) (held Held, fault string, generation uint32, err error) {
 	const looks = 50 // while others write, or the kernel resizes a set
 	for range looks {
 		if generation, err = c.Generation(); err != nil {
 			return Held{}, "", 0, err
 		}
-		held, fault, err = w.lookOnce(c)
+		held, fault, err = w.inspectOnce(c)
 		after, generationErr := c.Generation()
 		switch {
 		case generationErr != nil:
@@ -714,7 +714,7 @@ func (w *Writer) look(c *Conn) (held Held, fault string, generation uint32, err 
 // are not told.
 var errRehashed = errors.New("a set was resized while it was read")
 
-func (w *Writer) lookOnce(c *Conn) (held Held, fault string, err error) {
+func (w *Writer) inspectOnce(c *Conn) (held Held, fault string, err error) {
 	table, err := w.find(c)
 	if table == nil || err != nil {
 		return Held{}, "", err

@@ -52,7 +52,7 @@ func TestWriter_FailsBeforeItSends(t *testing.T) {
 		}
 		look := NewWriter(s)
 		defer look.Close()
-		found, _, err := look.Look(t.Context())
+		found, _, err := look.Inspect(t.Context())
 		if len(found.Sets["pods"]) != 1 {
 			t.Errorf("the kernel has %v", found.Sets)
 		}

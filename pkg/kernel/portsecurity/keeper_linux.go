@@ -115,9 +115,9 @@ func (k *Keeper) Status() Status {
 	return k.status
 }
 
-// Look returns when the interfaces have been looked at, and when what follows is in the kernel, or when that failed, which Status
+// Check returns when the interfaces have been looked at, and when what follows is in the kernel, or when that failed, which Status
 // tells.
-func (k *Keeper) Look(ctx context.Context) {
+func (k *Keeper) Check(ctx context.Context) {
 	done := make(chan struct{})
 	k.mu.Lock()
 	k.waiting = append(k.waiting, done)

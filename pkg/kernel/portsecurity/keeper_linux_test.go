@@ -91,13 +91,13 @@ func TestKeeper_SaysThatItCannotLook(t *testing.T) {
 	n.bindVictim(false)
 	n.expectFault("no interfaces today")
 	n.failing.Store(false)
-	n.Look(t.Context())
+	n.Check(t.Context())
 	n.expectFault("")
 	if n.leaves(n.other, n.victim.V4) {
 		t.Error("another pod leaves with the bound pod's address")
 	}
 	n.failing.Store(true)
-	n.Look(t.Context())
+	n.Check(t.Context())
 	n.expectFault("no interfaces today")
 	n.bindVictim(false)
 	n.expectFault("no interfaces today")
@@ -114,7 +114,7 @@ func TestKeeper_LeavesWhatItCannotJudge(t *testing.T) {
 	n.failing.Store(true)
 	n.start()
 	n.bindVictim(true)
-	n.Look(t.Context())
+	n.Check(t.Context())
 	n.expectFault("no interfaces today")
 	for _, as := range both(n.victim) {
 		if n.leaves(n.other, as) {
@@ -126,8 +126,8 @@ func TestKeeper_LeavesWhatItCannotJudge(t *testing.T) {
 	}
 }
 
-// TestKeeper_LookIsDone when it returns: a pod whose interface has just been made can forge nothing.
-func TestKeeper_LookIsDone(t *testing.T) {
+// TestKeeper_CheckIsDone when it returns: a pod whose interface has just been made can forge nothing.
+func TestKeeper_CheckIsDone(t *testing.T) {
 	n := newKeptNode(t)
 	n.bindVictim(true)
 	for range 5 {
@@ -138,7 +138,7 @@ func TestKeeper_LookIsDone(t *testing.T) {
 		if n.other, err = n.lab.AddPod(); err != nil {
 			t.Fatal(err)
 		}
-		n.Look(t.Context())
+		n.Check(t.Context())
 		if got := strings.Count(n.run(n.host, "nft list table netdev "+Table), "hook ingress"); got != 2 {
 			t.Errorf("%d chains at interfaces, expected 2", got)
 		}
@@ -166,7 +166,7 @@ func TestKeeper_PodsElsewhere(t *testing.T) {
 func TestKeeper_RenewedAddress(t *testing.T) {
 	n := newKeptNode(t)
 	n.bindVictim(true)
-	n.Look(t.Context()) // what is to be done at the start is done
+	n.Check(t.Context()) // what is to be done at the start is done
 	looked := func(command string) {
 		t.Helper()
 		before := n.looks.Load()
@@ -222,7 +222,7 @@ func TestKeeper_SaysWhatIsRedirected(t *testing.T) {
 	n := newKeptNode(t)
 	expect := func(want ...string) {
 		t.Helper()
-		n.Look(t.Context())
+		n.Check(t.Context())
 		if got := n.Status().Redirected; !slices.Equal(got, want) {
 			t.Errorf("redirected are %v, want %v", got, want)
 		}
@@ -254,7 +254,7 @@ func TestKeeper_NamesBoundPodsBehindNoKnownInterface(t *testing.T) {
 				t.Fatalf("of pods behind veths it is not known where they are: %v", got)
 			}
 			n.moveVictim(kind)
-			n.Look(t.Context())
+			n.Check(t.Context())
 			if got := n.Keeper.Unplaced(t.Context()); !slices.Equal(got, both(n.victim)) {
 				t.Errorf("behind no known interface are %v, expected the pod behind %s, %v", got, kind, both(n.victim))
 			}

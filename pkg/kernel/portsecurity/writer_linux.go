@@ -41,7 +41,7 @@ func (w *Writer) Close() { w.table.Close() }
 // Adopt goes on with what an earlier process has written: which addresses belong to which interface, and whose pods are bound,
 // until Unbind. There is no table if grants are nil.
 func (w *Writer) Adopt(ctx context.Context) (grants Grants, bound []netip.Addr, err error) {
-	held, _, err := w.table.Look(ctx)
+	held, _, err := w.table.Inspect(ctx)
 	if err != nil || held.Sets == nil {
 		return nil, nil, err
 	}
@@ -145,7 +145,7 @@ func (w *Writer) Write(ctx context.Context, look bool) (changed bool, err error)
 
 // Compare says, for an operator and in a line each, how the kernel differs from what was written last.
 func (w *Writer) Compare(ctx context.Context) ([]string, error) {
-	held, fault, err := w.table.Look(ctx)
+	held, fault, err := w.table.Inspect(ctx)
 	if err != nil {
 		return nil, err
 	}

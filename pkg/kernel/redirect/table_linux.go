@@ -53,7 +53,7 @@ func (d *tableDriver) write(ctx context.Context, want kernel.Redirects, record [
 }
 
 func (d *tableDriver) compare(ctx context.Context, want kernel.Redirects) ([]string, error) {
-	held, fault, err := d.table.Look(ctx)
+	held, fault, err := d.table.Inspect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func Cleanup(ctx context.Context) error {
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
 		defer w.Close()
-		found, _, err := w.Look(ctx)
+		found, _, err := w.Inspect(ctx)
 		if errors.Is(err, nft.ErrNone) { // a kernel without nftables holds nothing
 			continue
 		}

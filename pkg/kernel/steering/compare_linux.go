@@ -20,7 +20,7 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 	defer w.Close()
 	content := newContent(c, d, nil)
 	assigned, _ := numbers(maps.Clone(given)).assign(content.holders())
-	held, fault, err := w.table.Look(ctx)
+	held, fault, err := w.table.Inspect(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -137,7 +137,7 @@ func PutBackFast(ctx context.Context) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
-		held, _, err := w.Look(ctx)
+		held, _, err := w.Inspect(ctx)
 		w.Close()
 		if errors.Is(err, nft.ErrNone) {
 			continue

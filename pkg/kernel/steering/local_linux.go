@@ -158,7 +158,7 @@ func CompareLocal(ctx context.Context, family kernel.Family, d kernel.Desired) (
 	l := localOf(family)
 	w := nft.NewWriter(l.spec)
 	defer w.Close()
-	held, fault, err := w.Look(ctx)
+	held, fault, err := w.Inspect(ctx)
 	if err != nil {
 		return nil, err
 	}

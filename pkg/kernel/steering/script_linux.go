@@ -76,7 +76,7 @@ func Script(ctx context.Context, c Config, d kernel.Desired) (script, table []by
 func (l layout) record(ctx context.Context) (settings, error) {
 	w := nft.NewWriter(l.spec)
 	defer w.Close()
-	held, _, err := w.Look(ctx)
+	held, _, err := w.Inspect(ctx)
 	return recordOf(held), err
 }
 

@@ -30,7 +30,7 @@ func Halt(ctx context.Context) error {
 func Stands(ctx context.Context, family kernel.Family) (Standing, error) {
 	w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: setsOf(Config{PortBlocks: true})})
 	defer w.Close()
-	held, fault, err := w.Look(ctx)
+	held, fault, err := w.Inspect(ctx)
 	if errors.Is(err, nft.ErrNone) {
 		return Standing{}, nil // a kernel without nftables holds nothing
 	}

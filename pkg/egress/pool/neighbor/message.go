@@ -39,9 +39,9 @@ func question(mac net.HardwareAddr, local, ip netip.Addr) (message, error) {
 	return ndpMessage(&ndp.NeighborSolicitation{TargetAddress: ip, Options: []ndp.Option{source}}, local, to)
 }
 
-// announcements say that an address is here: both forms of gratuitous ARP (RFC 5227, 3), since some hosts heed
+// advertisements say that an address is here: both forms of gratuitous ARP (RFC 5227, 3), since some hosts heed
 // only one of them, or an unsolicited advertisement (RFC 4861, 7.2.6).
-func announcements(mac net.HardwareAddr, ip netip.Addr) ([]message, error) {
+func advertisements(mac net.HardwareAddr, ip netip.Addr) ([]message, error) {
 	if !ip.Is4() {
 		m, err := ndpMessage(&ndp.NeighborAdvertisement{
 			Override: true, TargetAddress: ip,

@@ -29,38 +29,38 @@ const (
 	late = 2 * time.Millisecond
 )
 
-// Announce tells the hosts on an interface's segment that these addresses are here. The socket is opened on the
+// Advertise tells the hosts on an interface's segment that these addresses are here. The socket is opened on the
 // caller's thread: what counts is the network namespace of that.
-func Announce(link *net.Interface, addresses []netip.Addr) error {
+func Advertise(link *net.Interface, addresses []netip.Addr) error {
 	var errs []error
 	for _, f := range families {
-		errs = append(errs, f.announce(link, f.of(addresses)))
+		errs = append(errs, f.advertise(link, f.of(addresses)))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("announce addresses on %s: %w", link.Name, err)
+		return fmt.Errorf("advertise addresses on %s: %w", link.Name, err)
 	}
 	return nil
 }
 
-// repeats are how long after one announcement the next one comes: what is told may be lost.
+// repeats are how long after one advertisement the next one comes: what is told may be lost.
 var repeats = []time.Duration{0, 100 * time.Millisecond, 400 * time.Millisecond, 1500 * time.Millisecond}
 
-// AnnounceHere is Announce for addresses on any interfaces, on each the ones that it has, four times within two seconds. Those that are on no
+// AdvertiseHere is Advertise for addresses on any interfaces, on each the ones that it has, four times within two seconds. Those that are on no
 // interface, or on one without a segment, are left out. It returns early when ctx ends.
-func AnnounceHere(ctx context.Context, addresses []netip.Addr) (err error) {
+func AdvertiseHere(ctx context.Context, addresses []netip.Addr) (err error) {
 	for _, after := range repeats {
 		if !wake.Sleep(ctx.Done(), after) {
 			return err
 		}
-		err = announceHere(addresses)
+		err = advertiseHere(addresses)
 	}
 	return err
 }
 
-func announceHere(addresses []netip.Addr) error {
+func advertiseHere(addresses []netip.Addr) error {
 	links, err := net.Interfaces()
 	if err != nil {
-		return fmt.Errorf("announce addresses: %w", err)
+		return fmt.Errorf("advertise addresses: %w", err)
 	}
 	var errs []error
 	for _, link := range links {
@@ -70,7 +70,7 @@ func announceHere(addresses []netip.Addr) error {
 		}
 		all, err := link.Addrs()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("announce addresses on %s: %w", link.Name, err))
+			errs = append(errs, fmt.Errorf("advertise addresses on %s: %w", link.Name, err))
 			continue
 		}
 		var here []netip.Addr
@@ -81,7 +81,7 @@ func announceHere(addresses []netip.Addr) error {
 			}
 		}
 		if len(here) > 0 {
-			errs = append(errs, Announce(&link, here))
+			errs = append(errs, Advertise(&link, here))
 		}
 	}
 	return errors.Join(errs...)
@@ -195,7 +195,7 @@ func (f family) listen(link *net.Interface) (*packet.Conn, error) {
 	return conn, nil
 }
 
-func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
+func (f family) advertise(link *net.Interface, addresses []netip.Addr) error {
 	if len(addresses) == 0 {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (f family) announce(link *net.Interface, addresses []netip.Addr) error {
 	}
 	defer func() { _ = conn.Close() }()
 	for _, ip := range addresses {
-		messages, err := announcements(link.HardwareAddr, ip)
+		messages, err := advertisements(link.HardwareAddr, ip)
 		if err != nil {
 			return err
 		}

@@ -163,7 +163,7 @@ func TestAnnounce_ChangesNeighboursTables(t *testing.T) {
 		if _, err := to.Run(t.Context(), "ip", "neigh", "replace", ip.String(), "dev", dev, "lladdr", mac.String(), "nud", "stale"); err != nil {
 			t.Fatal(err)
 		}
-		on(t, from, func(link *net.Interface) error { return Announce(link, []netip.Addr{ip}) })
+		on(t, from, func(link *net.Interface) error { return Advertise(link, []netip.Addr{ip}) })
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 			out, err := to.Run(t.Context(), "ip", "neigh", "show", ip.String())
 			if err == nil && strings.Contains(out, want) {

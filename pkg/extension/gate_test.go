@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestBarrier_OpensWithTheLastKind, whatever the order, and tells of it once.
-func TestBarrier_OpensWithTheLastKind(t *testing.T) {
-	b := NewBarrier("Services", "EndpointSlices", "Nodes")
+// TestGate_OpensWithTheLastKind, whatever the order, and tells of it once.
+func TestGate_OpensWithTheLastKind(t *testing.T) {
+	g := NewGate("Services", "EndpointSlices", "Nodes")
 	for _, step := range []struct {
 		known   string
 		opens   bool
@@ -24,44 +24,44 @@ func TestBarrier_OpensWithTheLastKind(t *testing.T) {
 		{"Services", true, nil},
 		{"Services", false, nil},
 	} {
-		if opens := b.Known(step.known); opens != step.opens || isOpen(b) != (step.missing == nil) {
-			t.Errorf("%s are known: opens %v, is open %v; want opens %v", step.known, opens, isOpen(b), step.opens)
+		if opens := g.Known(step.known); opens != step.opens || isOpen(g) != (step.missing == nil) {
+			t.Errorf("%s are known: opens %v, is open %v; want opens %v", step.known, opens, isOpen(g), step.opens)
 		}
-		if diff := cmp.Diff(step.missing, b.Missing(), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(step.missing, g.Missing(), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s are known, missing (-want +got):\n%s", step.known, diff)
 		}
-		if b.WaitsFor(step.known) {
+		if g.WaitsFor(step.known) {
 			t.Errorf("%s are known, and waited for", step.known)
 		}
 	}
 }
 
-func isOpen(b *Barrier) bool {
+func isOpen(g *Gate) bool {
 	select {
-	case <-b.open:
+	case <-g.open:
 		return true
 	default:
 		return false
 	}
 }
 
-// TestBarrier_ManyGoroutines: one of them opens it, although all come at once.
-func TestBarrier_ManyGoroutines(t *testing.T) {
+// TestGate_ManyGoroutines: one of them opens it, although all come at once.
+func TestGate_ManyGoroutines(t *testing.T) {
 	kinds := []string{"Services", "EndpointSlices", "ServiceCIDRs", "Nodes", "Networks"}
-	b := NewBarrier(kinds...)
+	g := NewGate(kinds...)
 	var opened atomic.Int32
 	var running sync.WaitGroup
 	for range 20 {
 		for _, kind := range kinds {
 			running.Go(func() {
-				if b.Known(kind) {
+				if g.Known(kind) {
 					opened.Add(1)
 				}
 			})
 		}
 	}
 	running.Wait()
-	if got := opened.Load(); got != 1 || !isOpen(b) {
-		t.Errorf("opened %d times, is open %v; want once", got, isOpen(b))
+	if got := opened.Load(); got != 1 || !isOpen(g) {
+		t.Errorf("opened %d times, is open %v; want once", got, isOpen(g))
 	}
 }
