@@ -4,12 +4,13 @@
 // # The packet
 //
 //	pod ──► PREROUTING nat (KUBE-SERVICES may DNAT) ──► route ──► FORWARD ──► POSTROUTING nat
-//	                                                             1. OPENSHIFT-EGRESS-SNAT: bound source,
-//	                                                                destination outside ──► SNAT to the egress IP
+//	                                                             1. ours: bound source, destination
+//	                                                                outside ──► SNAT to the egress IP
 //	                                                             2. KUBE-POSTROUTING: marked ──► MASQUERADE
 //	                                                             3. the network plugin's own masquerade
 //
-// Step 1 must come before 2 and 3 because the first NAT decision about a flow is the only one.
+// Step 1 is the chain OPENSHIFT-EGRESS-SNAT, or a table in front of all nat tables (Back ends, below). It must come before 2 and 3
+// because the first NAT decision about a flow is the only one.
 // Packets of established flows, and replies, never come here again.
 //
 // # The parts
@@ -49,12 +50,12 @@
 // (package placement). So a change of a pod elsewhere causes no sync. If anything casts doubt on what the kernel holds (the start, an
 // error, a look that finds other rules), the whole plan is written.
 //
-// No lock of this package is held while anybody logs, sets metrics, runs a program or speaks netlink. The Steerer's lock guards the
-// node.Node. While that lock or the poolnode's is held, no other lock is taken, so decisions about addresses never wait for a plan that
-// is being made; what follows from them is done after the lock is released. Statements, this node's addresses, snapshots of the objects
-// and lists of attachments have numbers, so that an older one never replaces a newer one. No lock is held while
-// another one is taken: the sourceports.Allocator asks the cluster.State and the portblocks.Keeper first, and then keeps what follows, or has
-// it looked at again if something has changed meanwhile.
+// No lock of these packages is held while anybody logs, runs a program or speaks netlink. The Steerer's lock guards the node.Node. While
+// that lock or the poolnode's is held, no other lock is taken, so decisions about addresses never wait for a plan that is being made; what
+// follows from them is done after the lock is released. Statements, this node's addresses, snapshots of the objects and lists of
+// attachments have numbers, so that an older one never replaces a newer one. No lock is held while another one is taken: the
+// sourceports.Allocator asks the cluster.State and the portblocks.Keeper first, and then keeps what follows, or has it looked at again if
+// something has changed meanwhile.
 //
 // Questions of people and metrics change nothing that packets depend on, except that a verification has the differences repaired that it
 // finds. The proxier reports its syncs with its own lock held, so that report only sets an atomic and wakes the loop.

@@ -37,9 +37,9 @@ type Config struct {
 	Outer kernel.Family
 }
 
-// Directory knows who holds which address. What the package's comment says follows from the events and from what the pool's part
-// of this node decides ([Directory.Take], Release, Find, Want and See), and from the times of them: a question changes nothing. It is for
-// one goroutine at a time.
+// Directory knows who holds which address. What the package's comment says follows from the events and from what the pool's part of this
+// node decides ([Directory.Take], Release, Find, Want and See), and from the times of them. A question lets time pass, and changes nothing
+// else. It is for one goroutine at a time.
 //
 // Times must not go back; a time before the last one counts as that.
 type Directory struct {

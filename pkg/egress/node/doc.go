@@ -4,9 +4,10 @@
 //	                                             │               ▲ asks, writes
 //	the pool's members, ARP, the API ─────────► Next ─► pool.Member ─► pool.Actions ─► effects ─► Arrived, Left ─► Next
 //
-// There is one book of who has which address: the directory. The pool's member keeps none: it asks the book what it has and which epochs
-// were seen, and writes there what it takes and releases. Effects follow a decision, and their results the effects, so an address goes
-// through these stages, which are constants in package holders:
+// There is one book of who has which address: the directory. The pool's member asks it what this node has and which epochs were seen, and
+// writes there what it takes and releases. Of other members it keeps what they said last: by that the pool decides who takes what, and by
+// the book where packets go. Effects follow a decision, and their results the effects, so an address goes through these stages, which are
+// constants in package holders:
 //
 //	reported   it is here if the kernel says so. That the member has decided to have it (own.taking), or has it no more, changes nothing of
 //	           where packets go

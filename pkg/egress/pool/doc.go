@@ -8,8 +8,9 @@
 //	Liveness, Heard    the members      Renew, Advertise    the kernel keeps addresses for another 30 s; the network is told
 //	                                    Publish             this member's state, to all others
 //
-// A member keeps no list of its addresses, nor of epochs: it asks its node's book, a [holders.Directory], and writes there what it takes and
-// releases. Package node joins the two. What decides for a [Runner] is steerer.memberInBook, which holds the book's lock.
+// A member keeps no list of its own addresses, nor of their epochs: it asks its node's book, a [holders.Directory], and writes there what
+// it takes and releases. Of other members it keeps what they said last. Package node joins the two. What decides for a [Runner] is
+// steerer.memberInBook, which holds the book's lock.
 //
 // # Who gets an address
 //

@@ -13,5 +13,5 @@
 //
 // Other software that puts egress IPs on nodes may leave one behind when it dies. So leftbehind.go asks the network for addresses of this
 // node that another node has got later. [For] answers for a dry run, and addresses.go for people, Events and metrics. Those questions
-// change nothing.
+// change no way. With the transport direct they may ask the kernel for next hops, and the log says if an answer is another one than before.
 package steerer

@@ -64,7 +64,7 @@ func (s *Steerer) takeObjects(objects cluster.Snapshot) {
 	}
 }
 
-// Steering returns which ways the packets of an IP family take now. The question changes no way, and nobody is told anything else.
+// Steering returns which ways the packets of an IP family take now. The question changes no way.
 func (s *Steerer) Steering(family v1.IPFamily) kernel.Steering {
 	if s == nil {
 		return kernel.Steering{}

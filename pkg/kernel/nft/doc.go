@@ -10,8 +10,9 @@
 //
 // Of tables of others it reads what somebody looks for in them ([Conn.Chains], [Reader]), again only when the generation has changed ([Found]).
 //
-// Elements with a timeout are not compared: packets write them, or the State has them as passing, to be written once. Who has many, and may
-// not lose them with the table, has a connection of its own, adds the messages of [Spec.Make] to its transactions, and keeps the elements itself.
+// Elements with a timeout are not compared: packets write them, or the State has them as passing, to be written once. Package conntrack has
+// many, and may not lose them with the table: it has a connection of its own, adds the messages of [Spec.Make] to its transactions, and
+// keeps the elements itself.
 //
 // # Rules
 //

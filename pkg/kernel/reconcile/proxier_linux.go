@@ -27,20 +27,19 @@ func HasProxierTable(ctx context.Context, family kernel.Family) (bool, error) {
 // MissingFromProxier returns what kube-proxy's nftables proxier has written and is not there any
 // more, in words for a log; nothing if all is there. The proxier itself does not look.
 func MissingFromProxier(ctx context.Context, family kernel.Family) ([]string, error) {
-	c, err := nft.Open(ctx)
+	reader, err := nft.OpenReader(ctx, family)
 	if err != nil {
 		return nil, err
 	}
-	defer c.Close()
-	proxier := &nftables.Table{Name: ProxierTable, Family: nft.FamilyOf(family).Table}
+	defer reader.Close()
 	var missing []string
 	for _, name := range proxierChains {
 		// A chain that is not there has no rules. There may be a hundred thousand others.
-		rules, err := c.GetRules(proxier, &nftables.Chain{Name: name, Table: proxier})
+		has, err := reader.HasRules(ProxierTable, name)
 		if err != nil {
-			return nil, fmt.Errorf("list the rules of the nftables chain %s: %w", name, err)
+			return nil, err
 		}
-		if len(rules) == 0 {
+		if !has {
 			missing = append(missing, "table "+ProxierTable+": rules of "+name)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
-// LocalTable is the name of the nftables table of a node that steers nothing, in either family. Changing it orphans what earlier versions
-// have written.
+// LocalTable is the name of the nftables table of a node that steers nothing, in either family. Such a node pays for one lookup, and needs
+// no guard, so it has a table of its own. Changing the name orphans what earlier versions have written.
 const LocalTable = "openshift-egress"
 
 // LocalSourceNATPriority is that of its chain: behind that of [Table], also as former versions wrote that, and in front of everybody else's
