@@ -19,6 +19,7 @@ import (
 // soon bounds everything that takes a second or two on an idle machine.
 const soon = 30 * time.Second
 
+// TestControlPlane_OneIPFamily: the control plane of the tests serves in each IP family alone.
 func TestControlPlane_OneIPFamily(t *testing.T) {
 	t.Parallel()
 	RequireBinaries(t)
@@ -74,6 +75,7 @@ func clientFrom(t *testing.T, host *lab.Host, file string) kubernetes.Interface 
 	return client
 }
 
+// TestNew_NamesWhatIsMissing: without its binaries there is no control plane, and the error says which.
 func TestNew_NamesWhatIsMissing(t *testing.T) {
 	_, err := New(t.Context(), Config{Binaries: t.TempDir(), Dir: t.TempDir()})
 	if !errors.Is(err, os.ErrNotExist) {

@@ -130,6 +130,7 @@ func (e *ends) works(client, server net.Conn) {
 	e.hear(client, "answer")
 }
 
+// TestLink_EveryTrouble: the links to the API server that tests break do so in each way.
 func TestLink_EveryTrouble(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{})
 	for _, tt := range []struct {

@@ -24,6 +24,7 @@ const networkCRD = "testdata/networks.crd.yaml"
 // The nodes have no cluster CIDRs but those of the Network.
 var openShift = settings{arguments: `cluster-cidr: null`}
 
+// TestNetwork_GivesClusterCIDRsAndPolicy: OpenShift's Network gives nodes their cluster CIDRs, and its policy says who may have which external IP.
 func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdleWorld(t, openShift)
@@ -101,7 +102,7 @@ func TestNetwork_GivesClusterCIDRsAndPolicy(t *testing.T) {
 	})
 }
 
-// A node learns of kinds that come later within a minute.
+// TestNetwork_ComesAfterTheStart: a node learns of kinds that come later within a minute.
 func TestNetwork_ComesAfterTheStart(t *testing.T) {
 	belongsTo(t, long)
 	w := newIdleWorld(t, openShift)
@@ -182,6 +183,7 @@ func (w *world) putNetwork(policy *configv1.ExternalIPPolicy, cidrs ...netip.Pre
 	})
 }
 
+// TestNetwork_CRDIsOfTheVendoredVersion keeps the CRD of the tests at the version of the vendored API.
 func TestNetwork_CRDIsOfTheVendoredVersion(t *testing.T) {
 	crd, err := os.ReadFile(networkCRD)
 	if err != nil {

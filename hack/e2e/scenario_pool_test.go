@@ -286,6 +286,7 @@ const fastest, strict = 1500 * time.Millisecond, 600 * time.Millisecond
 // fastest is the longest gap that a lost holder may cause.
 func (w *world) fastest() time.Duration { return by(w.T, fastest, fastest, strict) }
 
+// TestPool_HolderFails by a cut link, a silent switch or without a trace: the next node has the address at once, and connections go on.
 func TestPool_HolderFails(t *testing.T) {
 	w := newPoolWorld(t, 3)
 	for _, ip := range w.egressIPs {
@@ -406,6 +407,7 @@ func (w *poolWorld) boots(m *member) error {
 	return nil
 }
 
+// TestPool_Drain of the node that has the addresses: connections go on, and new ones begin.
 func TestPool_Drain(t *testing.T) {
 	w := newPoolWorld(t, 3)
 	w.complete()
@@ -439,6 +441,7 @@ func TestPool_Drain(t *testing.T) {
 	}
 }
 
+// TestPool_ProcessIsKilled: its kernel serves until the process is back, and nothing moves.
 func TestPool_ProcessIsKilled(t *testing.T) {
 	belongsTo(t, usual)
 	w := newPoolWorld(t, 3)

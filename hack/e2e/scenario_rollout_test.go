@@ -23,6 +23,7 @@ import (
 // binding, a pod is seen as its node, or as the pod that had its address before; from then on only as its Service's
 // external IP.
 
+// TestRollout_RollingRestartKeepsTheEgressIP although the pods of two Deployments take each other's addresses.
 func TestRollout_RollingRestartKeepsTheEgressIP(t *testing.T) {
 	const replicas = 6
 	w := newWorld(t, settings{arguments: `v: ["4"]`}) // logs each binding

@@ -15,9 +15,7 @@ import (
 	egresscluster "github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
-// The documented rules (pkg/egress/plan/doc.go), each in a namespace of its own. Meanwhile the pods of shop/web ask the outside
-// which address it sees them from: the scenarios must not change that.
-
+// TestRules_OfTheReadme: the documented rules (pkg/egress/plan/doc.go), each in a namespace of its own, while pods ask the outside which address it sees.
 func TestRules_OfTheReadme(t *testing.T) {
 	for name, s := range map[string]settings{
 		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true},
@@ -34,7 +32,7 @@ func TestRules_OfTheReadme(t *testing.T) {
 	}
 }
 
-// A cluster of one IP family has the same rules.
+// TestRules_InOneIPFamily: a cluster of one IP family has the same rules.
 func TestRules_InOneIPFamily(t *testing.T) {
 	belongsTo(t, usual)
 	for _, family := range families {

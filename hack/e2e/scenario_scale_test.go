@@ -11,6 +11,7 @@ import (
 	"github.com/openshift/origin-node/hack/cluster"
 )
 
+// TestScale_FromZeroToFiftyAndBack: a Deployment's pods are bound and unbound as they come and go.
 func TestScale_FromZeroToFiftyAndBack(t *testing.T) {
 	belongsTo(t, usual)
 	const most = 50
@@ -37,6 +38,7 @@ func TestScale_FromZeroToFiftyAndBack(t *testing.T) {
 	pods.end(3)
 }
 
+// TestNamespace_DeletedLeavesItsAddressesToOthers, and nobody sends from them before.
 func TestNamespace_DeletedLeavesItsAddressesToOthers(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWorld(t, settings{})

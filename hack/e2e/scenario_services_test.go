@@ -15,8 +15,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// What kube-proxy can do with a Service goes on as ever, and the pods' identity does not depend on it.
-
+// TestService_SessionAffinityAndLocalTraffic: what kube-proxy can do with a Service goes on as ever, and the pods' identity does not depend on it.
 func TestService_SessionAffinityAndLocalTraffic(t *testing.T) {
 	belongsTo(t, usual)
 	w := newWorld(t, settings{})

@@ -262,6 +262,7 @@ func TestSteering_AnotherTransport(t *testing.T) {
 // TestSteering_FromBeforeAndBack: nodes begin to steer one after the other, on top of rules as a version before steering has
 // them, and go back to these. Pods have connections all the time, and none of their packets has another source.
 func TestSteering_FromBeforeAndBack(t *testing.T) {
+	belongsTo(t, usual)
 	for name, way := range map[string]struct {
 		settings
 		share share
