@@ -274,6 +274,15 @@ func TestDesk_EmptyAnswersNameTheNamespace(t *testing.T) {
 			t.Errorf("%s: %v, says (-want +got):\n%s", command, err, diff)
 		}
 	}
+	api := smallCluster()
+	for _, n := range api.lists[nodesPath].(map[string]any)["items"].([]v1.Node) {
+		clear(n.Labels)
+	}
+	api.lists[leasesPath].(map[string]any)["items"].([]coordinationv1.Lease)[0].Annotations[holders.Annotation] = `{}`
+	stdout, _, err := kubectl(t, api, "pool")
+	if want := "no Node is in the pool (proxyArguments.egress-snat-assign-nodes)\n"; stdout != want || err != nil {
+		t.Errorf("pool: %q, %v; want %q", stdout, err, want)
+	}
 }
 
 func TestDesk_Documents(t *testing.T) {
@@ -354,7 +363,7 @@ func TestDesk_AddressesOfNoNamespace(t *testing.T) {
 	api := smallCluster()
 	api.forbidden[servicesPath], api.lists[ownServices] = true, map[string]any{"kind": "ServiceList", "apiVersion": "v1"}
 	_, stderr, err := kubectl(t, api, "addresses")
-	if !errors.Is(err, errIncomplete) || !strings.Contains(stderr, "\nas far as could be read, no Service claims an egress IP\n") {
+	if !errors.Is(err, errIncomplete) || !strings.Contains(stderr, "\nas far as could be read, no Service claims an egress IP in any namespace\n") {
 		t.Errorf("error %v, and says %q", err, stderr)
 	}
 }

@@ -143,7 +143,7 @@ func TestEgressAddresses_None(t *testing.T) {
 	for steering, want := range map[string]string{
 		"":       "the running node's version does not know which nodes have the egress IPs\n",
 		"off":    "steering is off on this node: its pods use their egress IPs here, and it does not know which nodes have them\n",
-		"direct": "no Service claims an egress IP\n",
+		"direct": "no Service claims an egress IP in any namespace\n",
 	} {
 		s := status.Snapshot{Node: "node-1", Ready: true, Steering: steering}
 		socket := serveNode(t, &fakeNode{snapshot: s})

@@ -27,7 +27,7 @@ type listing[T any] struct {
 	ofNodes []string
 	// clusterWide: the rows are of no namespace, so that 'kubectl egress' shows all of them by default.
 	clusterWide bool
-	// empty returns what is printed if there are no rows. where says in which namespace; it is empty for all.
+	// empty returns what is printed if there are no rows. where says where there are none.
 	empty func(s standing, where string) string
 	// rows returns the rows in the order of the table, those of wanted, which is the
 	// snapshot of this node, or that with the plans of the whole cluster.
@@ -151,11 +151,13 @@ func (p *listingPrinter[T]) rowsOf(node, wanted status.Snapshot) (rows []T, else
 	return rows, count - len(rows)
 }
 
-// where names the namespace whose rows are shown, and says how many rows others have; nothing if all are shown.
+// where names what was looked at: the namespace whose rows are shown, with how many rows others have, this node, or everything.
 func (p *listingPrinter[T]) where(elsewhere int) string {
 	switch {
+	case p.namespace == "" && p.options.desk == nil && !p.options.all && !p.clusterWide:
+		return " on this node"
 	case p.namespace == "":
-		return ""
+		return " in any namespace"
 	case elsewhere == 0:
 		return " in the namespace " + p.namespace
 	}

@@ -652,7 +652,7 @@ func TestEgress_Warnings(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	stdout, stderr, err := openshift(t, "egress", "list", "--socket="+socket)
-	if stdout != "" || !strings.HasSuffix(stderr, "it waits for Nodes\nno pod is bound to an egress IP\n") || err != nil {
+	if stdout != "" || !strings.HasSuffix(stderr, "it waits for Nodes\nno pod is bound to an egress IP on this node\n") || err != nil {
 		t.Errorf("got %q, %q, %v", stdout, stderr, err)
 	}
 }
