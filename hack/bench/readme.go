@@ -27,8 +27,8 @@ var performance = markers{"<!-- performance: begin -->\n", "<!-- performance: en
 // sectionText is the template of that section. value looks up a row, ways one for each way to write rules, and flows
 // one for the structure that each of these writes.
 const sectionText = `We measured one node. Its cluster has 10,000 Services, 1,000 of them with external IPs, and 100,000 endpoints, 250 of them on this
-node; for iptables-nft everything is ten times smaller. Each number is a ratio: new flows to a node with one SNAT rule for all pods,
-the other rows to unmodified kube-proxy.
+node; for iptables-nft everything is ten times smaller. Each number is a ratio. New flows are compared with a node that has one
+SNAT rule for all pods, the other rows with unmodified kube-proxy.
 
 | | iptables-legacy | iptables-nft | nftables |
 |---|---|---|---|

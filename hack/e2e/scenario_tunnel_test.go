@@ -44,7 +44,7 @@ func TestTunnel_BesideEgress(t *testing.T) {
 			w.scenario("nodes with addresses of others", w.claimed)
 			w.scenario("the API server is away", w.away)
 			w.scenario("connections of pods", func() { w.pods(pods[0], pods[1]) })
-			w.scenario("'openshift tunnel' tells how things stand", w.tells)
+			w.scenario("'openshift tunnel' shows the current state", w.tells)
 			stop()
 			w.period = process.SyncPeriod // a repair waits for the next look at the kernel
 			w.scenario("a tunnel server elsewhere", func() { w.elsewhere(pods[0]) })
@@ -66,7 +66,7 @@ func TestTunnel_WithoutEgress(t *testing.T) {
 			stop := w.load()
 			w.scenario("egress SNAT is switched off", func() { w.arguments(`egress-snat: ["false"]`) })
 			w.scenario("nodes come, go, and change", w.nodesChange)
-			w.scenario("'openshift tunnel' tells how things stand", w.tells)
+			w.scenario("'openshift tunnel' shows the current state", w.tells)
 			w.scenario("it may not read the ConfigMap", w.forbidden)
 			stop()
 			w.scenario("it ends, and its rules are removed", w.cleanedUp)

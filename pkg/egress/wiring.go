@@ -92,7 +92,7 @@ func registerMetrics(e *Extension) {
 // What each part is given to know, to ask and to tell. Watch sets the Steerer, and how errors are explained, after New
 // has made the other parts: those are asked for when they are needed.
 
-// reportConfig is that of what tells people how things stand.
+// reportConfig is that of what tells people the current state.
 func (e *Extension) reportConfig() report.Config {
 	families := map[v1.IPFamily]report.Family{}
 	for name, f := range e.families {

@@ -294,7 +294,7 @@ func (p *Proxy) cleanupExtensions(ctx context.Context) {
 	}
 	if p.flags.enabled && p.flags.attaching.Socket == "" {
 		if err := attach.ForgetAttachments(""); err != nil {
-			logger.Error(err, "Failed to remove what an earlier run has kept for the CNI plugin, without which pods start although nobody answers it; run 'openshift start node --cleanup' to try again")
+			logger.Error(err, "Failed to remove the data that an earlier run kept for the CNI plugin; as long as it is there, the plugin may keep pods from starting; run 'openshift start node --cleanup' to try again")
 		}
 	}
 	if !p.flags.enabled {

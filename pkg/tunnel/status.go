@@ -19,7 +19,7 @@ const (
 	VerifyPath   = "/v1/tunnel/verify"
 )
 
-// Snapshot is how things stand on a node.
+// Snapshot is the current state of a node.
 type Snapshot struct {
 	Node string `json:"node"`
 	// Missing are the kinds of objects that are waited for: there is no plan yet.

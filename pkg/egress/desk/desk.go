@@ -39,7 +39,7 @@ type Desk struct {
 	Parse func(source, published string) (egress.Config, error)
 }
 
-// Snapshot returns how things stand.
+// Snapshot returns the current state.
 func (d *Desk) Snapshot(ctx context.Context) (status.Snapshot, error) {
 	snapshot, _, _, err := d.read(ctx)
 	return snapshot, err
@@ -68,7 +68,7 @@ func (d *Desk) Read(ctx context.Context) (Read, error) {
 	return Read{config, objects, snapshot.LeftOut, snapshot.Doubts}, err
 }
 
-// read is Read, and returns how things stand.
+// read is Read, and returns the current state.
 func (d *Desk) read(ctx context.Context) (status.Snapshot, egress.Config, cluster.Objects, error) {
 	found, err := d.find(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // that one took is waited as well.
 const pace = 300 * time.Millisecond
 
-// Watch calls see with how things stand, at once and after each change, until see returns an error, which it returns, or ctx
+// Watch calls see with the current state, at once and after each change, until see returns an error, which it returns, or ctx
 // ends, when it returns nil, or a kind may not be watched, which is an error. Changes that come fast are taken together.
 func (d *Desk) Watch(ctx context.Context, see func(status.Snapshot) error) error {
 	found, err := d.find(ctx)

@@ -105,7 +105,7 @@ func (r *Reporter) SetParts(parts Parts) { r.asked.Store(&parts) }
 
 func (r *Reporter) parts() *Parts { return r.asked.Load() }
 
-// Summary tells how things stand, in short.
+// Summary tells the current state, in short.
 type Summary struct {
 	// Ready: the plan has been written, in front of all rules of the proxier's first sync,
 	// which is over, in every IP family that the proxier serves.

@@ -22,7 +22,7 @@ type Client struct{ path string }
 // NewClient returns a Client for the socket at path. It does not connect.
 func NewClient(path string) *Client { return &Client{path} }
 
-// Snapshot returns how things stand.
+// Snapshot returns the current state.
 func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
@@ -31,7 +31,7 @@ func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 	return snapshot, err
 }
 
-// Watch calls see with how things stand, at once and after each change, until see returns
+// Watch calls see with the current state, at once and after each change, until see returns
 // an error, which it returns, or ctx ends, when it returns nil, or the node ends or drops
 // the connection, which is an error. Changes that come fast are taken together.
 func (c *Client) Watch(ctx context.Context, see func(Snapshot) error) error {

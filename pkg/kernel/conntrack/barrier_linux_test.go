@@ -117,12 +117,12 @@ func TestDelete_PutsFlowsBehindTheBarrier(t *testing.T) {
 		entries := n.wrongEntries()
 		for name, e := range entries {
 			if e.Protocol != tcp && e.Protocol != udp {
-				e.Wears = e.Source
+				e.SeenAs = e.Source
 				entries[name] = e
 			}
 		}
 		asItself := entries["wrong: UDP as the node"]
-		asItself.Wears = asItself.Source
+		asItself.SeenAs = asItself.Source
 		entries["wrong: UDP as the pod"] = asItself
 		n.holds(entries)
 		n.deletes(n.bound(), Scope{All: true}, slices.Collect(maps.Keys(entries))...)

@@ -125,7 +125,7 @@ func TestDelete_OverConnectionsTakeNoRoom(t *testing.T) {
 		n.table.room = room{flows: 2, unanswered: 50, hosts: 1, fresh: 1}
 		entries := n.numbered(40)
 		for name, e := range entries {
-			e.state, e.Wears = 7, e.Source // TCP_CONNTRACK_TIME_WAIT
+			e.state, e.SeenAs = 7, e.Source // TCP_CONNTRACK_TIME_WAIT
 			entries[name] = e
 		}
 		n.holds(entries)

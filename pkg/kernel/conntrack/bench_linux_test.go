@@ -41,7 +41,7 @@ func (c *creator) refill(b *testing.B, pods int) {
 	for i := range pods {
 		for j := range flowsPerPod {
 			e := entry{sourcePort: uint16(2000 + j), Flow: Flow{
-				Protocol: tcp, Source: benchPod(i), Wears: benchOld,
+				Protocol: tcp, Source: benchPod(i), SeenAs: benchOld,
 				// No two alike on their way back either.
 				Destination: netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, byte(i >> 8), byte(i)}), 443),
 			}}

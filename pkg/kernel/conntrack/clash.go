@@ -30,7 +30,7 @@ func (t *tracked) mayClash() bool {
 // chosen any other one, of those of the source: another of its connections may have had that at the former holder.
 func (t *tracked) owned(by owners) bool {
 	outside := t.replying.destination.Port()
-	return t.original.source.Port() == outside && by.have(t.Source, t.Wears, outside)
+	return t.original.source.Port() == outside && by.have(t.Source, t.SeenAs, outside)
 }
 
 // segment is where a side of a TCP connection is: the number of the next byte that it sends, and of the next one that it

@@ -58,7 +58,7 @@ func (t *Table) EndClashes(ctx context.Context, egressIPs map[netip.Addr]time.Ti
 			return k.resetStrays(cameIn(egressIPs, time.Now().Add(-strayResets)))
 		}
 		suspects, err := k.suspects(ctx, func(t *tracked) bool {
-			_, came := egressIPs[t.Wears]
+			_, came := egressIPs[t.SeenAs]
 			return came && !t.owned(owned)
 		})
 		if err != nil || len(suspects) == 0 {

@@ -122,7 +122,7 @@ func (t *Table) Delete(ctx context.Context, after kernel.Desired, scope Scope) (
 			verdict := selector.Judge(t.Flow)
 			if verdict != Stays {
 				klog.FromContext(ctx).V(4).Info(verdict.message(),
-					"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.Wears)
+					"protocol", t.Protocol, "source", t.Source, "destination", t.Destination, "sourceAddress", t.SeenAs)
 			}
 			return verdict
 		})

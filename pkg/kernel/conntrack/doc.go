@@ -8,7 +8,7 @@
 //
 //	                          original tuple           reply tuple
 //	pod asks                  src 10.128.0.5           src 198.51.100.9   the destination, after DNAT
-//	                          dst 198.51.100.9         dst 203.0.113.1    what the far side sees: Wears
+//	                          dst 198.51.100.9         dst 203.0.113.1    what the far side sees: SeenAs
 //
 // Which flows are wrong is a pure function of the plan and of what was changed: [Scope]
 // and [Selector]. What it does not call wrong is never touched: flows of unbound pods,

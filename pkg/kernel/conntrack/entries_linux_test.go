@@ -64,7 +64,7 @@ func (c *creator) create(e entry) error {
 	req.Sockets = c.sockets
 	req.AddData(&nl.Nfgenmsg{NfgenFamily: uint8(family), Version: nl.NFNETLINK_V0})
 	req.AddData(e.tuple(nl.CTA_TUPLE_ORIG, netip.AddrPortFrom(e.Source, e.sourcePort), dialled))
-	req.AddData(e.tuple(nl.CTA_TUPLE_REPLY, e.Destination, netip.AddrPortFrom(e.Wears, e.sourcePort)))
+	req.AddData(e.tuple(nl.CTA_TUPLE_REPLY, e.Destination, netip.AddrPortFrom(e.SeenAs, e.sourcePort)))
 	req.AddData(nl.NewRtAttr(nl.CTA_TIMEOUT, nl.BEUint32Attr(3600)))
 	if !e.unanswered {
 		const confirmed = 1 << 3 // IPS_CONFIRMED, as all entries of the table are

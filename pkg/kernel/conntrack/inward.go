@@ -57,7 +57,7 @@ func (s *Selector) judgeInward(f Flow) (verdict Verdict, is bool) {
 	if f.Zone != 0 || pod == egressIP || f.Destination.Port() != f.To.Port() || !s.inward.have(pod, egressIP, f.To.Port()) {
 		return Stays, false
 	}
-	of := Flow{Protocol: f.Protocol, Source: pod, Wears: egressIP}
+	of := Flow{Protocol: f.Protocol, Source: pod, SeenAs: egressIP}
 	now, bound := find(s.bound, of)
 	switch {
 	case bound && now == egressIP && (!s.hasWay(egressIP) || s.waits(f, egressIP) && !s.elsewhere(pod)):

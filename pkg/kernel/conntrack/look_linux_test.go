@@ -34,7 +34,7 @@ func (n network) someEntries(r *rand.Rand, number int) map[string]entry {
 		f := Flow{
 			Protocol: []uint8{tcp, udp, sctp, icmp, esp}[r.IntN(5)],
 			Source:   addr(some(pod, pod, pod, n.unbound, n.outside)),
-			Wears:    addr(some(pod, n.node, n.egressIP, n.otherEgressIP)),
+			SeenAs:   addr(some(pod, n.node, n.egressIP, n.otherEgressIP)),
 			Zone:     uint16(max(0, r.IntN(10)-7)),
 		}
 		to := addr(some(n.outside, n.outside, n.outside, n.excluded, n.secondNode, n.node))
@@ -72,7 +72,7 @@ func (n network) someScope(r *rand.Rand, number int) (kernel.Desired, Scope) {
 }
 
 func compareFlows(a, b Flow) int {
-	return order.Or(order.Compare(a.Protocol, b.Protocol), a.Source.Compare(b.Source), a.Destination.Compare(b.Destination), a.Wears.Compare(b.Wears), order.Compare(a.Zone, b.Zone))
+	return order.Or(order.Compare(a.Protocol, b.Protocol), a.Source.Compare(b.Source), a.Destination.Compare(b.Destination), a.SeenAs.Compare(b.SeenAs), order.Compare(a.Zone, b.Zone))
 }
 
 // flows returns those that a look of either kind calls its function for.
@@ -288,7 +288,7 @@ func TestDeleter_FlowReplacedMeanwhile(t *testing.T) {
 		successors := map[string]entry{}
 		for name, e := range n.numbered(number - 4) {
 			if len(successors)%2 == 0 {
-				e.Wears = addr(n.network.egressIP) // decided anew
+				e.SeenAs = addr(n.network.egressIP) // decided anew
 			} else {
 				e.Source = addr(n.network.unbound) // looks the same from outside
 			}

@@ -150,7 +150,7 @@ func decode(body []byte) (t tracked) {
 			t.Zone |= t.original.zone
 		case attrReply:
 			t.replying = decodeTuple(a.value)
-			t.reply, t.Destination, t.Wears = a.whole, t.replying.source, t.replying.destination.Addr()
+			t.reply, t.Destination, t.SeenAs = a.whole, t.replying.source, t.replying.destination.Addr()
 			t.Zone |= t.replying.zone
 		case attrProtocol:
 			t.state, t.flags = decodeTCP(a.value)

@@ -195,7 +195,7 @@ func FuzzDecode(f *testing.F) {
 			// What the kernel is asked to delete by is the same entry's, to the byte.
 			again := decode(append([]byte{2, 0, 0, 0}, entry.appendName(nil)...))
 			again.Protocol, again.Source = entry.Protocol, entry.Source // of the original tuple
-			if again.Wears != entry.Wears || again.Destination != entry.Destination || !slices.Equal(again.reply, entry.reply) || !slices.Equal(again.id, entry.id) {
+			if again.SeenAs != entry.SeenAs || again.Destination != entry.Destination || !slices.Equal(again.reply, entry.reply) || !slices.Equal(again.id, entry.id) {
 				t.Fatalf("it has the name of another:\n%+v\n%+v", entry, again)
 			}
 		}

@@ -19,8 +19,8 @@ type Flow struct {
 	Destination netip.AddrPort
 	// To is where the flow was sent, before any DNAT.
 	To netip.AddrPort
-	// Wears is the address that the far side sees: the destination of the reply direction.
-	Wears netip.Addr
+	// SeenAs is the address that the far side sees: the destination of the reply direction.
+	SeenAs netip.Addr
 	// KeepsPort: the far side sees the source's own port, too. A flow without ports keeps it.
 	KeepsPort bool
 	// Answered: the far side has sent something.
@@ -222,7 +222,7 @@ func (s *Selector) Judge(f Flow) Verdict {
 		return verdict
 	}
 	switch {
-	case verdict == Leaves, verdict == Moves && f.Wears != f.Source:
+	case verdict == Leaves, verdict == Moves && f.SeenAs != f.Source:
 		return Ends
 	case verdict == Resumes, verdict == Moves:
 		return EndsAtPod
@@ -233,7 +233,7 @@ func (s *Selector) Judge(f Flow) Verdict {
 // judge is Judge where connections go on.
 func (s *Selector) judge(f Flow) Verdict {
 	destination := f.Destination.Addr()
-	if f.Zone != 0 || !f.Source.IsValid() || !f.Wears.IsValid() || !destination.IsValid() {
+	if f.Zone != 0 || !f.Source.IsValid() || !f.SeenAs.IsValid() || !destination.IsValid() {
 		return Stays
 	}
 	egressIP, bound := find(s.bound, f)
@@ -245,13 +245,13 @@ func (s *Selector) judge(f Flow) Verdict {
 	formerIP, steered := s.wasSteered(f)
 	same := bound && steered && formerIP == egressIP
 	switch {
-	case s.leavesNoMore(f) && f.Wears == f.Source:
+	case s.leavesNoMore(f) && f.SeenAs == f.Source:
 		return EndsAtPod
 	case s.leavesNoMore(f): // nothing of its pod comes here any more, and the far side would wait for it
 		return Ends
-	case bound && f.Wears == right && same && way.Kind == kernel.ToNode:
+	case bound && f.SeenAs == right && same && way.Kind == kernel.ToNode:
 		return Resumes
-	case bound && f.Wears == right:
+	case bound && f.SeenAs == right:
 		return Stays
 	case same:
 		return Moves
@@ -266,13 +266,13 @@ func (s *Selector) judge(f Flow) Verdict {
 // judgeWrong judges a flow that is wrong here. The egress IP is that of its source, invalid if it has none.
 func (s *Selector) judgeWrong(f Flow, egressIP netip.Addr) Verdict {
 	switch {
-	case !f.KeepsPort || !s.hasWay(f.Wears):
+	case !f.KeepsPort || !s.hasWay(f.SeenAs):
 		return Ends
-	case !egressIP.IsValid(), f.Wears == egressIP && s.elsewhere(f.Source):
+	case !egressIP.IsValid(), f.SeenAs == egressIP && s.elsewhere(f.Source):
 		return Leaves
-	case f.Wears == egressIP && s.waits(f, egressIP):
+	case f.SeenAs == egressIP && s.waits(f, egressIP):
 		return Stays
-	case f.Wears == egressIP:
+	case f.SeenAs == egressIP:
 		return Moves
 	}
 	return Ends
@@ -309,7 +309,7 @@ func find(egressIPs map[target]netip.Addr, f Flow) (ip netip.Addr, found bool) {
 
 // wasSteered tells whether another node translated f's source, to which egress IP, before the change.
 func (s *Selector) wasSteered(f Flow) (egressIP netip.Addr, steered bool) {
-	if f.Wears != f.Source {
+	if f.SeenAs != f.Source {
 		return netip.Addr{}, false
 	}
 	egressIP, steered = find(s.steered, f)
@@ -321,7 +321,7 @@ func (s *Selector) wasSteered(f Flow) (egressIP netip.Addr, steered bool) {
 func (s *Selector) leavesNoMore(f Flow) bool {
 	egressIP, sent := find(s.sent, f)
 	destination := f.Destination.Addr()
-	goes, came := f.Wears == f.Source, f.Wears == egressIP && s.elsewhere(f.Source)
+	goes, came := f.SeenAs == f.Source, f.SeenAs == egressIP && s.elsewhere(f.Source)
 	if !sent || !goes && !came || destination == egressIP || !s.staysInside(destination) {
 		return false
 	}
@@ -338,8 +338,8 @@ func (s *Selector) sendsOn(f Flow) (egressIP netip.Addr, sends bool) {
 
 // lost tells whether f uses what a removed binding gave it.
 func (s *Selector) lost(f Flow) bool {
-	return s.removed[worn{target{f.Source, protocol(f.Protocol)}, f.Wears}] ||
-		s.removed[worn{target{f.Source, every}, f.Wears}]
+	return s.removed[worn{target{f.Source, protocol(f.Protocol)}, f.SeenAs}] ||
+		s.removed[worn{target{f.Source, every}, f.SeenAs}]
 }
 
 // leaves tells whether a packet to destination leaves the cluster from the egress IP of a pod that has one.

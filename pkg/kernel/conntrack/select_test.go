@@ -37,7 +37,7 @@ func pods(list ...string) map[netip.Addr]bool {
 
 // flow is a flow of zone 0.
 func flow(protocol uint8, source, destination, wears string) Flow {
-	f := Flow{Protocol: protocol, Source: addr(source), Wears: addr(wears), Answered: true}
+	f := Flow{Protocol: protocol, Source: addr(source), SeenAs: addr(wears), Answered: true}
 	if ap, err := netip.ParseAddrPort(destination); err == nil {
 		f.Destination = ap
 	} else {
@@ -437,13 +437,13 @@ func judgement(w world, f Flow) Verdict {
 	left := func(egressIP netip.Addr) bool {
 		return egressIP.IsValid() && f.Destination.Addr() != egressIP && !slices.ContainsFunc(slices.Concat(w.scope.Excluded, w.local), inside)
 	}
-	now, former, own := of(w.after.Bindings), of(w.scope.Steered), f.Wears == f.Source
+	now, former, own := of(w.after.Bindings), of(w.scope.Steered), f.SeenAs == f.Source
 	way := w.after.Steering.Ways[now]
 	translatedElsewhere := own && leaves(former)
-	lost := slices.ContainsFunc(w.scope.Removed, func(b kernel.Binding) bool { return speaksOf(b) && b.EgressIP == f.Wears })
+	lost := slices.ContainsFunc(w.scope.Removed, func(b kernel.Binding) bool { return speaksOf(b) && b.EgressIP == f.SeenAs })
 	wrong := leaves(now) && (w.scope.All || w.scope.Pods[f.Source])
-	waits := f.Wears == now && (way.Kind == kernel.Blackhole || way.Kind == kernel.Prohibit && f.Protocol == tcp && f.Answered)
-	staysBehind := w.after.Steering.Ways[f.Wears].Kind != "" && f.KeepsPort && (f.Wears == now || !now.IsValid())
+	waits := f.SeenAs == now && (way.Kind == kernel.Blackhole || way.Kind == kernel.Prohibit && f.Protocol == tcp && f.Answered)
+	staysBehind := w.after.Steering.Ways[f.SeenAs].Kind != "" && f.KeepsPort && (f.SeenAs == now || !now.IsValid())
 	switch {
 	case f.Zone != 0:
 		return Stays
@@ -451,7 +451,7 @@ func judgement(w world, f Flow) Verdict {
 		return EndsAtPod
 	case own && way.Kind == kernel.ToNode && translatedElsewhere && former == now:
 		return Resumes
-	case own && way.Kind != "", f.Wears == now && way.Kind == "":
+	case own && way.Kind != "", f.SeenAs == now && way.Kind == "":
 		return Stays
 	case translatedElsewhere && former == now:
 		return Moves
@@ -555,7 +555,7 @@ func (w world) flow(r *rand.Rand) Flow {
 	source := some()
 	return Flow{
 		Protocol: []uint8{tcp, udp, sctp, icmp, 0}[r.IntN(5)],
-		Source:   source, Destination: netip.AddrPortFrom(some(), uint16(r.IntN(2))), Wears: []netip.Addr{source, some(), some()}[r.IntN(3)],
+		Source:   source, Destination: netip.AddrPortFrom(some(), uint16(r.IntN(2))), SeenAs: []netip.Addr{source, some(), some()}[r.IntN(3)],
 		KeepsPort: r.IntN(2) == 0, Answered: r.IntN(2) == 0, Zone: uint16(max(0, r.IntN(10)-8)),
 	}
 }

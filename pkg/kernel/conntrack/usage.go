@@ -91,7 +91,7 @@ func (c *counter) addTracked(t *tracked) (uses *count) {
 	if uses == nil {
 		return nil
 	}
-	if shared, is := c.shared[t.Wears]; is && shared.Contains(t.replying.destination.Port()) {
+	if shared, is := c.shared[t.SeenAs]; is && shared.Contains(t.replying.destination.Port()) {
 		uses.toShared.note(destination{t.Protocol, t.Destination})
 	}
 	return uses
@@ -102,7 +102,7 @@ func (c *counter) add(f Flow) (uses *count) {
 	if f.Zone != 0 {
 		return nil
 	}
-	if f.Source == f.Wears {
+	if f.Source == f.SeenAs {
 		ip, sent := c.plan.sendsOn(f)
 		if !sent {
 			return nil
@@ -110,12 +110,12 @@ func (c *counter) add(f Flow) (uses *count) {
 		c.of[ip].sent++
 		return c.of[ip]
 	}
-	if uses = c.of[f.Wears]; uses == nil {
+	if uses = c.of[f.SeenAs]; uses == nil {
 		return nil
 	}
 	uses.flows++
 	uses.toAll.note(destination{f.Protocol, f.Destination})
-	if ip, bound := find(c.plan.bound, f); bound && ip == f.Wears && c.plan.elsewhere(f.Source) {
+	if ip, bound := find(c.plan.bound, f); bound && ip == f.SeenAs && c.plan.elsewhere(f.Source) {
 		uses.received++
 	}
 	return uses

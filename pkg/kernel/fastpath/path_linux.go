@@ -67,7 +67,7 @@ type family struct {
 	routes map[netip.Addr]route
 }
 
-// Status is how things stand.
+// Status is the current state.
 type Status struct {
 	// Fault is what went wrong last; nil if nothing did since the last look.
 	Fault error

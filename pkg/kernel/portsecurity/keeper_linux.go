@@ -43,7 +43,7 @@ type Config struct {
 	Placed func(Grants)
 }
 
-// Status is how things stand.
+// Status is the current state.
 type Status struct {
 	// Fault is why sources are not checked, or not by what is so now; nil if they are.
 	Fault error
