@@ -96,6 +96,13 @@
 // by which nodes contradict, count only about as far as the node has said them itself, and an address still moves at the highest epoch.
 // 10 s after the liar's Node was deleted, nobody hears it any more.
 //
+// # A new reason
+//
+// A [Reason] is a constant and a line in reasons (event.go). If a node takes an address for it: whyToTake, giveTo if a live node gives the
+// address away for it, and [Member.Status], which names the reasons for which an address counts as unheld or lost. If a node releases an
+// address for it: that place. Then this file, a test in member_test.go, and its meaning in the metric's row in images/node/README.md. The
+// log, commands and the metric's series follow from reasons, and so do Events, which are of takes alone.
+//
 // # Limits
 //
 // A network in which a router answers for all addresses (proxy ARP) cannot be used: every address is in use there. A node has 2,048
