@@ -205,36 +205,29 @@ func (b *barrier) rules(picksUp bool) map[string][]nft.Rule {
 	forget := func(set string) string {
 		return hostsPorts + " @" + set + " update @" + set + " { " + hostsPorts + " timeout 1s }"
 	}
-	texts := map[string][]string{
-		barrierChain: {
-			hostsPorts + " @" + flowsSet + " goto " + endedChain,
-			hostsPorts + " @" + unansweredSet + " goto " + endedChain,
-			"meta l4proto != tcp meta l4proto != udp " + hosts + " @" + hostsSet + " drop", // perhaps the far side knows another address
-		},
-		endedChain: {
-			"tcp flags syn goto " + anewChain,
-			hostsPorts + " @" + unseenSet + " drop",
-			"meta l4proto tcp reject with tcp reset",
-			"reject with ICMP type port-unreachable",
-		},
-		// A rule can have the kernel delete an element, but before Linux 6.5 that may race with whoever writes the set.
-		anewChain: {forget(flowsSet), forget(unansweredSet), "accept"},
-	}
-	if !picksUp {
-		texts[invalidChain] = []string{
-			invalid + inTheMiddle + "IP daddr @" + freshSet + " reject with tcp reset",
-			invalid + inTheMiddle + hostsPorts + " @" + flowsSet + " goto " + endedChain,
-		}
-	}
-	texts[invalidChain] = append(texts[invalidChain],
-		invalid+hostsPorts+" @"+flowsSet+" drop",
-		invalid+hostsPorts+" @"+unansweredSet+" drop")
 	rules := map[string][]nft.Rule{}
-	for chain, all := range texts {
-		for _, text := range all {
-			rules[chain] = append(rules[chain], b.spec.Rule("", text))
-		}
+	add := func(chain, purpose, text string) {
+		rules[chain] = append(rules[chain], b.spec.Commented(purpose, text))
 	}
+	const ended, begun = "of an ended flow", "of an ended flow without an answer"
+	add(barrierChain, ended, hostsPorts+" @"+flowsSet+" goto "+endedChain)
+	add(barrierChain, begun, hostsPorts+" @"+unansweredSet+" goto "+endedChain)
+	// The far side perhaps knows another address.
+	add(barrierChain, "of an ended flow without ports", "meta l4proto != tcp meta l4proto != udp "+hosts+" @"+hostsSet+" drop")
+	add(endedChain, "a new connection from the same ports", "tcp flags syn goto "+anewChain)
+	add(endedChain, "the far side saw another address", hostsPorts+" @"+unseenSet+" drop")
+	add(endedChain, "of an ended connection", "meta l4proto tcp reject with tcp reset")
+	add(endedChain, "of another ended flow", "reject with ICMP type port-unreachable")
+	// A rule can have the kernel delete an element, but before Linux 6.5 that may race with whoever writes the set.
+	add(anewChain, "its ports are in use again", forget(flowsSet))
+	add(anewChain, "its ports are in use again", forget(unansweredSet))
+	add(anewChain, "a new connection", "accept")
+	if !picksUp {
+		add(invalidChain, "to an address that has come here", invalid+inTheMiddle+"IP daddr @"+freshSet+" reject with tcp reset")
+		add(invalidChain, "of an ended connection", invalid+inTheMiddle+hostsPorts+" @"+flowsSet+" goto "+endedChain)
+	}
+	add(invalidChain, ended, invalid+hostsPorts+" @"+flowsSet+" drop")
+	add(invalidChain, begun, invalid+hostsPorts+" @"+unansweredSet+" drop")
 	return rules
 }
 

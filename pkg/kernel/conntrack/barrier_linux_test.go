@@ -44,29 +44,29 @@ func barrierOf(family kernel.Family) string {
 	}
 
 	chain anew {
-		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows update @flows { ip saddr . ip daddr . meta l4proto . th sport . th dport timeout 1s }
-		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered update @unanswered { ip saddr . ip daddr . meta l4proto . th sport . th dport timeout 1s }
-		accept
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows update @flows { ip saddr . ip daddr . meta l4proto . th sport . th dport timeout 1s } comment "its ports are in use again"
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered update @unanswered { ip saddr . ip daddr . meta l4proto . th sport . th dport timeout 1s } comment "its ports are in use again"
+		accept comment "a new connection"
 	}
 
 	chain ended {
-		tcp flags syn goto anew
-		ip saddr . ip daddr . meta l4proto . th sport . th dport @unseen drop
-		reject with tcp reset
-		reject
+		tcp flags syn goto anew comment "a new connection from the same ports"
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @unseen drop comment "the far side saw another address"
+		reject with tcp reset comment "of an ended connection"
+		reject comment "of another ended flow"
 	}
 
 	chain prerouting {
 		type nat hook prerouting priority dstnat - 1; policy accept;
-		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended
-		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered goto ended
-		meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts drop
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended comment "of an ended flow"
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered goto ended comment "of an ended flow without an answer"
+		meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts drop comment "of an ended flow without ports"
 	}
 
 	chain invalid {
 		type filter hook prerouting priority dstnat - 1; policy accept;
-		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop
-		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered drop
+		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop comment "of an ended flow"
+		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered drop comment "of an ended flow without an answer"
 	}
 }
 `
@@ -81,7 +81,10 @@ var elementsOfSet = regexp.MustCompile(`(?s)\t\telements = \{.*?\}\n`)
 // countOfSet is how many elements a set has, which nft 1.1.4 and newer print.
 var countOfSet = regexp.MustCompile(`\t# count \d+`)
 
-// barred returns what nft prints of the barrier, without the elements, and these.
+// hashOfRule is the hash behind a rule's comment.
+var hashOfRule = regexp.MustCompile(` \([0-9a-f]{8}\)"`)
+
+// barred returns what nft prints of the barrier, without the elements and the hashes of rules, and the elements.
 func (n *node) barred() (table string, elements string) {
 	n.Helper()
 	family := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[n.family]
@@ -89,7 +92,8 @@ func (n *node) barred() (table string, elements string) {
 	if err != nil {
 		n.Fatal(err)
 	}
-	return countOfSet.ReplaceAllString(elementsOfSet.ReplaceAllString(table, ""), ""), strings.Join(elementsOfSet.FindAllString(table, -1), "")
+	rules := hashOfRule.ReplaceAllString(elementsOfSet.ReplaceAllString(table, ""), `"`)
+	return countOfSet.ReplaceAllString(rules, ""), strings.Join(elementsOfSet.FindAllString(table, -1), "")
 }
 
 // wrongEntries are the wrong ones of n.entries.

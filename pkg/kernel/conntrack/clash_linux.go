@@ -351,7 +351,7 @@ func (l *listener) rule() nft.Rule {
 	if l.what == allPackets { // which suspect, and the first half of each of the packet's numbers
 		note = "add @" + notesSet + " { " + hostsPorts + " map @" + suspectsSet + " . @th,32,16 . @th,64,16 }"
 	}
-	return l.spec.Rule("", inTheMiddle+note)
+	return l.spec.Commented("of a suspect", inTheMiddle+note)
 }
 
 // heard returns what was heard; nil if there was more.
