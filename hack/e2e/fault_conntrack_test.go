@@ -18,9 +18,8 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestConntrack_TableIsFull: on one node it is full, for a while in
-// which objects change and the node's process is killed. What is tracked goes on; new flows
-// fail, which only the kernel's administrator can change, and none leaves from a wrong address.
+// TestConntrack_TableIsFull: on one node the table of tracked flows is full, for a while in which objects change and the node's process is
+// killed. What is tracked goes on; new flows fail, which only the kernel's administrator can change, and none leaves from a wrong address.
 // When there is room again, all is as it should be.
 //
 // A network namespace has no limit of its own: net.netfilter.nf_conntrack_max is the machine's
@@ -195,8 +194,8 @@ func (f *filler) empty() {
 	}
 }
 
-// TestConntrack_WithoutItsNetlink: a kernel without conntrack's netlink. The
-// log says what it cannot do, and the node is not ready, for old flows may still use the old address.
+// TestConntrack_WithoutItsNetlink: on a kernel without conntrack's netlink the log says what it cannot
+// do, and the node is not ready, for old flows may still use the old address.
 func TestConntrack_WithoutItsNetlink(t *testing.T) {
 	belongsTo(t, usual)
 	// iptables-nft and steering use that netlink, too.

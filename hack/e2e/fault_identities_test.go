@@ -56,7 +56,8 @@ func TestChangingIdentities_WhoPodsMayBeSeenAs(t *testing.T) {
 	}
 }
 
-// TestChangingIdentities_BrokenRulesExcuseNewFlowsOnly: while rules are broken.
+// TestChangingIdentities_BrokenRulesExcuseNewFlowsOnly: while rules are broken, a new flow may be seen as anybody, but not one from
+// before.
 func TestChangingIdentities_BrokenRulesExcuseNewFlowsOnly(t *testing.T) {
 	pod, right, wrong := &lab.Host{}, netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.2")
 	var g changingIdentities

@@ -15,7 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the tables of the guide anew")
+var update = flag.Bool("update", false, "write the tables of the guide and of README.md anew")
 
 // guide is the document with the chapter "Beside other software".
 const guide = "../../images/node/README.md"
@@ -122,8 +122,7 @@ var uses = []use{
 	{"Tailscale", "`0xff0000`", "iptables: `ts-…`, source NAT at 100", "UDP 41641; device `tailscale0`"},
 }
 
-// TestGuide_DefaultMark: of all bits that may be the default, side by side and as many, those are clear of the software that the guide names
-// which it says are.
+// TestGuide_DefaultMark: the bits that the guide says are clear of the marks of other software are those that are.
 func TestGuide_DefaultMark(t *testing.T) {
 	clearOf := []string{"kube-proxy", "CNI plugin portmap", "Calico", "kube-router", "AWS VPC CNI plugin", "Tailscale"}
 	used := uint64(0)

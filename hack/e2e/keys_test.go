@@ -162,7 +162,7 @@ func (w *world) grantInNamespace(user, what string, rule rbacv1.PolicyRule) {
 	w.must(err)
 }
 
-// TestKeys_MissingRight: a node that may not read the Secret has no key. It announces nothing and believes nobody, learns from the
+// TestKeys_MissingRight: a node that may not read the Secret has no key, announces nothing and believes nobody, learns from the
 // Leases where egress IPs are, has no part in the pool, and says so. With the right it is like the others at once; without it again, a
 // new process goes on with the keys of its file, unless somebody has changed that.
 func TestKeys_MissingRight(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 )
 
-// TestPool_PartitionHeals: the holder of an address is among the fewer nodes. The others take the address, at no time does a host
+// TestPool_PartitionHeals: the holder of an address is among the fewer nodes; the others take the address, at no time does a host
 // see two holders for long, and when the partition heals nothing moves.
 func TestPool_PartitionHeals(t *testing.T) {
 	belongsTo(t, usual)

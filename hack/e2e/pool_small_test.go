@@ -31,7 +31,7 @@ func TestPool_OneNode(t *testing.T) {
 	})
 }
 
-// TestPool_TwoNodes: one fails. The other takes its addresses if the default gateway answers. If there is none it cannot know
+// TestPool_TwoNodes: one fails, and the other takes its addresses if the default gateway answers. If there is none it cannot know
 // that it is not cut off itself, and has no address until the first is back.
 func TestPool_TwoNodes(t *testing.T) {
 	belongsTo(t, usual)

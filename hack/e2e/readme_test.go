@@ -21,7 +21,7 @@ var testsTable = regexp.MustCompile("(?m)^\\| Test \\|.*\n\\|---.*\n((?:\\|.*\n)
 // measured is a row's test and seconds.
 var measured = regexp.MustCompile("(?m)^\\| `(\\w+)`.* \\| (\\S*) \\|$")
 
-// TestReadme_TableIsGenerated: the table of all tests is that of their comments. 'go test ./hack/e2e -run Readme -update' writes it, and
+// TestReadme_TableIsGenerated: the table of all tests is that of their comments. 'go test ./hack/e2e -run TestReadme -update' writes it, and
 // keeps the seconds.
 func TestReadme_TableIsGenerated(t *testing.T) {
 	document, err := os.ReadFile("README.md")
@@ -40,7 +40,7 @@ func TestReadme_TableIsGenerated(t *testing.T) {
 	if want := slices.Concat(document[:at[2]], []byte(rows), document[at[3]:]); *update {
 		err = os.WriteFile("README.md", want, 0o644) //nolint:gosec // a document
 	} else if !slices.Equal(document, want) {
-		err = fmt.Errorf("the table of the tests in hack/e2e/README.md is not that of their comments: run 'go test ./hack/e2e -run Readme -update'")
+		err = fmt.Errorf("the table of the tests in hack/e2e/README.md is not that of their comments: run 'go test ./hack/e2e -run TestReadme -update'")
 	}
 	if err != nil {
 		t.Error(err)

@@ -27,7 +27,8 @@ const (
 	besidePort   = 8089
 )
 
-// TestService_OnDedicatedForwardingNodes: clients come in through other nodes than the pods', beside a NodePort and cluster IPs, and pods leave from the first external IP.
+// TestService_OnDedicatedForwardingNodes: clients come in through other nodes than the pods', beside a NodePort and cluster IPs, and pods
+// leave from the first external IP.
 func TestService_OnDedicatedForwardingNodes(t *testing.T) {
 	w := newWorld(t, settings{nodes: 4})
 	f := w.forwarding()

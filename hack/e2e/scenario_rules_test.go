@@ -15,7 +15,8 @@ import (
 	egresscluster "github.com/openshift/origin-node/pkg/egress/cluster"
 )
 
-// TestRules_OfTheReadme: the documented rules (pkg/egress/plan/doc.go), each in a namespace of its own, while pods ask the outside which address it sees.
+// TestRules_OfTheReadme: the documented rules (pkg/egress/plan/doc.go), each in a namespace of its own, while pods ask the outside which
+// address it sees.
 func TestRules_OfTheReadme(t *testing.T) {
 	for name, s := range map[string]settings{
 		"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true},

@@ -25,7 +25,8 @@ var tunnelWays = map[string]settings{
 	"iptables-legacy": {backend: lab.Legacy}, "iptables-nft": {backend: lab.NFT}, "nftables": {nftables: true}, "nftables beside iptables": {beside: true},
 }
 
-// TestTunnel_BesideEgress: connections to kubelets go by the tunnel, or not, while nodes and ports change, the process is killed and rules are taken away.
+// TestTunnel_BesideEgress: connections to kubelets go by the tunnel, or not, while nodes and ports change, the process is killed and rules
+// are taken away.
 func TestTunnel_BesideEgress(t *testing.T) {
 	for name, s := range tunnelWays {
 		t.Run(name, func(t *testing.T) {

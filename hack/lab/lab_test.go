@@ -238,7 +238,7 @@ func TestWhoami_AnswersFromTheAddressAsked(t *testing.T) {
 	}
 }
 
-// An external IP that the node holds is not what the node or its masquerade wear.
+// An external IP that the node holds is not what the node or its masquerade leave from.
 func TestAddAddr_IsNoSource(t *testing.T) {
 	l := ForTest(t, Config{Pods: 1, IPv6: true, Masquerade: true})
 	serveAll(t, l.Outside())

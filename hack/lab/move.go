@@ -28,7 +28,7 @@ func (h *Host) TakeAddr(addr netip.Addr) error {
 	if err := h.lab.AddAddr(h, addr); err != nil {
 		return err
 	}
-	return h.announce(addr)
+	return h.advertise(addr)
 }
 
 // DropAddr takes an address away from a host that AddAddr or TakeAddr gave it to.
@@ -66,9 +66,9 @@ func (h *Host) Held() ([]netip.Addr, error) {
 	return held, nil
 }
 
-// announce sends a gratuitous ARP in both its forms (RFC 5227, section 3), or an unsolicited
+// advertise sends a gratuitous ARP in both its forms (RFC 5227, section 3), or an unsolicited
 // neighbour advertisement (RFC 4861, section 7.2.6).
-func (h *Host) announce(addr netip.Addr) error {
+func (h *Host) advertise(addr netip.Addr) error {
 	link, err := h.nl.LinkByName(h.dev)
 	if err != nil {
 		return fmt.Errorf("%s: find %s: %w", h.Name, h.dev, err)
@@ -79,7 +79,7 @@ func (h *Host) announce(addr netip.Addr) error {
 		frames = [][]byte{gratuitousARP(mac, addr, arpRequest), gratuitousARP(mac, addr, arpReply)}
 	}
 	if err := h.Do(func() error { return sendFrames(link, frames) }); err != nil {
-		return fmt.Errorf("%s: announce %s: %w", h.Name, addr, err)
+		return fmt.Errorf("%s: advertise %s: %w", h.Name, addr, err)
 	}
 	return nil
 }

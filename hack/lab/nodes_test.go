@@ -116,7 +116,7 @@ func gateway(node *Host, network string) netip.Addr {
 	return v4.Addr()
 }
 
-// Every node wears the same egress IP, which is routed to one of them: an answer
+// Every node gives the same egress IP, which is routed to one of them: an answer
 // that came in by that one would be lost to the pods of the others.
 func TestNodes_AnswersReturnToTheNodeOfTheFlow(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
@@ -144,18 +144,18 @@ func TestNodes_AnswersReturnToTheNodeOfTheFlow(t *testing.T) {
 	})
 }
 
-// Nodes that wear the same egress IP choose ports without knowing of each other.
+// Nodes that give the same egress IP choose ports without knowing of each other.
 func TestNodes_SamePortOfOneAddress(t *testing.T) {
 	l := threeNodes(t, Config{})
 	for _, n := range networks[:4] { // those of flows that are kept
-		wears := netip.AddrPortFrom(egressV4, 5000)
+		seenAs := netip.AddrPortFrom(egressV4, 5000)
 		if isV6(n.name) {
-			wears = netip.AddrPortFrom(egressV6, 5000)
+			seenAs = netip.AddrPortFrom(egressV6, 5000)
 		}
 		var flows []*Flow
 		for i := 1; i <= 3; i++ {
 			rule(t, l.Pod(i).Node, n.name, "-I", "POSTROUTING", "-s", l.Pod(i).address(n.name).String(),
-				"-o", "eth0", "-p", n.protocol, "-j", "SNAT", "--to-source", wears.String())
+				"-o", "eth0", "-p", n.protocol, "-j", "SNAT", "--to-source", seenAs.String())
 			flow, err := l.Pod(i).Dial(t.Context(), n.name, netip.AddrPortFrom(l.Outside().address(n.name), port), 0)
 			if err != nil {
 				t.Fatal(err)
@@ -165,8 +165,8 @@ func TestNodes_SamePortOfOneAddress(t *testing.T) {
 		}
 		for range 2 {
 			for i, flow := range flows {
-				if got, err := flow.Ask(t.Context()); err != nil || got != wears.Addr() {
-					t.Errorf("%s from pod-%d: seen as %s, want %s: %v", n.name, i+1, got, wears.Addr(), err)
+				if got, err := flow.Ask(t.Context()); err != nil || got != seenAs.Addr() {
+					t.Errorf("%s from pod-%d: seen as %s, want %s: %v", n.name, i+1, got, seenAs.Addr(), err)
 				}
 			}
 		}

@@ -82,7 +82,7 @@ func TestTraffic_NothingIsWrong(t *testing.T) {
 	t.Log(sum)
 }
 
-// One flow among many wears another source.
+// One flow among many has another source.
 func TestTraffic_OneWrongAnswer(t *testing.T) {
 	forBackends(t, func(t *testing.T, b Backend) {
 		l := threeNodes(t, Config{Masquerade: true, Backend: b})

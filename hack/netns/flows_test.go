@@ -180,7 +180,7 @@ type talk struct {
 	ended map[string]error // by side
 }
 
-// talks opens flows of all kinds, from a port on, which wear a certain address.
+// talks opens flows of all kinds, from a port on, which are seen as a certain address.
 func (n *node) talks(port int, as pair) []*talk {
 	n.Helper()
 	var all []*talk

@@ -280,7 +280,7 @@ func TestDesk_EmptyAnswersNameTheNamespace(t *testing.T) {
 	}
 	api.lists[leasesPath].(map[string]any)["items"].([]coordinationv1.Lease)[0].Annotations[holders.Annotation] = `{}`
 	stdout, _, err := kubectl(t, api, "pool")
-	if want := "no Node is in the pool (proxyArguments.egress-snat-assign-nodes)\n"; stdout != want || err != nil {
+	if want := "no Node is in the pool (proxyArguments.egress-snat-assign-nodes)\n\nNo live node announces 203.0.113.10.\nNo live node announces 203.0.113.11.\n"; stdout != want || err != nil {
 		t.Errorf("pool: %q, %v; want %q", stdout, err, want)
 	}
 }

@@ -173,7 +173,7 @@ func noAddresses(s standing, where string) string {
 		return "steering is off on this node: its pods use their egress IPs here, and it does not know which nodes have them"
 	}
 	if s.inVain {
-		return "no Service may have the egress IP that it claims" + where + ", as 'refused' says"
+		return "no Service" + where + " may have the egress IP that it claims, as 'refused' says"
 	}
 	return "no Service claims an egress IP" + where
 }

@@ -153,15 +153,17 @@ func (p *listingPrinter[T]) rowsOf(node, wanted status.Snapshot) (rows []T, else
 
 // where names what was looked at: the namespace whose rows are shown, with how many rows others have, this node, or everything.
 func (p *listingPrinter[T]) where(elsewhere int) string {
-	switch {
-	case p.namespace == "" && p.options.desk == nil && !p.options.all && !p.clusterWide:
-		return " on this node"
-	case p.namespace == "":
-		return " in any namespace"
-	case elsewhere == 0:
-		return " in the namespace " + p.namespace
+	here := ""
+	if p.options.desk == nil && !p.options.all && !p.clusterWide {
+		here = " on this node"
 	}
-	return fmt.Sprintf(" in the namespace %s (in others: %d)", p.namespace, elsewhere)
+	switch {
+	case p.namespace == "":
+		return cmp.Or(here, " in any namespace")
+	case elsewhere == 0:
+		return here + " in the namespace " + p.namespace
+	}
+	return fmt.Sprintf("%s in the namespace %s (in others: %d)", here, p.namespace, elsewhere)
 }
 
 // The events of a watch, with kubectl's names (kubectl get --output-watch-events).

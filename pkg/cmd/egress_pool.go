@@ -176,12 +176,14 @@ func printPoolFromAPI(w io.Writer, pool status.Pool) error {
 	for _, m := range pool.Members {
 		rows = append(rows, []string{m.Name, m.State, strconv.Itoa(len(m.Held))})
 	}
-	if len(pool.Members) == 0 {
-		return printLines(w, []string{asFarAsRead("no Node is in the pool (proxyArguments.egress-snat-assign-nodes)", pool.LeftOut)})
-	}
-	t := table{out: w}
-	err := t.write(rows...)
+	var err error
 	var lines []string
+	if len(pool.Members) == 0 {
+		lines = append(lines, asFarAsRead("no Node is in the pool (proxyArguments.egress-snat-assign-nodes)", pool.LeftOut))
+	} else {
+		t := table{out: w}
+		err = t.write(rows...)
+	}
 	for i, u := range pool.Unheld {
 		if i == 0 {
 			lines = append(lines, "")

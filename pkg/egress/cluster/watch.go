@@ -30,7 +30,7 @@ import (
 
 // Watcher follows the objects that the proxier does not tell of, and tells the state.
 type Watcher struct {
-	// State takes the objects, gate says which kinds are still waited for.
+	// State takes the objects, Gate says which kinds are still waited for.
 	State *State
 	Gate  *extension.Gate
 	// Explain adds to an error of the API server what an operator needs to act on it.

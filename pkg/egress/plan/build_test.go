@@ -273,7 +273,7 @@ func nobodyWearsAnothersAddress(t *testing.T, seed uint64, p Plan) {
 	owner := map[netip.Addr]string{}
 	for _, b := range p.Bindings {
 		if other, owned := owner[b.EgressIP]; owned && other != b.Service.Namespace {
-			t.Fatalf("seed %d: %v is worn by the namespaces %s and %s", seed, b.EgressIP, other, b.Service.Namespace)
+			t.Fatalf("seed %d: %v is given to the namespaces %s and %s", seed, b.EgressIP, other, b.Service.Namespace)
 		}
 		owner[b.EgressIP] = b.Service.Namespace
 	}

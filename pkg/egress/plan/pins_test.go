@@ -10,7 +10,7 @@ import (
 )
 
 // TestBuild_PinnedNetworks: each namespace's only Service claims the same address, the first one is
-// the oldest. Those that may not have it neither wear nor own it.
+// the oldest. Those that may not have it neither leave from it nor own it.
 func TestBuild_PinnedNetworks(t *testing.T) {
 	type cidrs = map[string][]netip.Prefix
 	const ip = "203.0.113.1"

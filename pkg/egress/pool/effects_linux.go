@@ -228,8 +228,8 @@ func (r *Runner) isAstray(l *links, ip netip.Addr) bool {
 	return l.at.Sub(r.displaced[ip]) >= displacedFor
 }
 
-// takeAddresses puts addresses on this node, advertises them, and returns what the member is to hear if some could not be taken. One whose former holder serves
-// it meanwhile is advertised when this node passes on what comes here for that one's connections.
+// takeAddresses puts addresses on this node, advertises them, and returns what the member is to hear if some could not be taken. One whose
+// former holder serves it meanwhile is advertised when this node passes on what comes here for that one's connections.
 func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event) {
 	if len(takes) == 0 {
 		return nil

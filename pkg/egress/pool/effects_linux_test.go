@@ -218,7 +218,7 @@ func TestRunner_RenewsOnlyWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
+func TestRunner_AdvertisesAgainWhatCameBack(t *testing.T) {
 	r, _ := newFakeRunner()
 	r.doNow(Advertise{[]netip.Addr{ip1}})
 	if len(r.repeats) != len(repeats) {
@@ -226,8 +226,8 @@ func TestRunner_AnnouncesAgainWhatCameBack(t *testing.T) {
 	}
 }
 
-// TestRunner_AnnouncesNothingThatItHasNotAskedFor: another node may have taken over what an earlier process has left here.
-func TestRunner_AnnouncesNothingThatItHasNotAskedFor(t *testing.T) {
+// TestRunner_AdvertisesNothingThatItHasNotAskedFor: another node may have taken over what an earlier process has left here.
+func TestRunner_AdvertisesNothingThatItHasNotAskedFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, k := newFakeRunner()
 	k.held[ip1] = 1

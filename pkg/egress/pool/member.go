@@ -286,7 +286,7 @@ func (e Pool) apply(m *Member, _ time.Time) []Action {
 }
 
 // A carrier of addresses that comes back was gone long enough for others to take over. They are asked first: an
-// announcement would take the traffic away from them.
+// advertisement would take the traffic away from them.
 func (e Networks) apply(m *Member, _ time.Time) []Action {
 	for ip := range m.book.Held() {
 		carrier, found := SubnetOf(e.Networks, ip)

@@ -267,8 +267,8 @@ func TestMember_GivesWayToTheHigherEpoch(t *testing.T) {
 	}
 }
 
-// TestMember_AnnouncesWhatARestartedProcessHad: the kernel of a dead process answers for its addresses when its link comes back.
-func TestMember_AnnouncesWhatARestartedProcessHad(t *testing.T) {
+// TestMember_AdvertisesWhatARestartedProcessHad: the kernel of a dead process answers for its addresses when its link comes back.
+func TestMember_AdvertisesWhatARestartedProcessHad(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
 	m.Next(Heard{peerState("b", 2, map[netip.Addr]uint64{ip: 1})}, moment(0))
@@ -432,7 +432,7 @@ func TestState_EqualComparesAllThatIsTold(t *testing.T) {
 	}
 }
 
-func TestMember_FoundAddressesAreAskedForBeforeTheyAreAnnounced(t *testing.T) {
+func TestMember_FoundAddressesAreAskedForBeforeTheyAreAdvertised(t *testing.T) {
 	m := newMember("a")
 	acts(t, m.Next(Found{[]netip.Addr{ip1, ip2}}, moment(0)), LookAround{[]netip.Addr{ip1, ip2}})
 	acts(t, m.Next(Answered{moment(time.Second), []netip.Addr{ip1}}, moment(time.Second)), Release{Address: ip1, Why: AnsweredFor})

@@ -152,7 +152,7 @@ func (p *Part) handingOver() []netip.Addr {
 
 const (
 	// ruleTime is how long a move waits at most for this node's rules where nothing is passed on: on the former holder before the
-	// address is removed, on the next one before it is announced to the network.
+	// address is removed, on the next one before it is advertised on the network.
 	ruleTime = 50 * time.Millisecond
 	// mostRuleTime is how long a drain does at its end.
 	mostRuleTime = 5 * time.Second

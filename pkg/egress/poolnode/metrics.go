@@ -22,7 +22,7 @@ var (
 	poolMovesDesc = tell.Metrics.CounterDesc("pool_moves_total",
 		"Egress IPs that this node took or released, by reason.", "reason")
 	takeTime = tell.Metrics.Histogram("pool_take_duration_seconds",
-		"Time from when this node knew that an egress IP has to move until it was on an interface, and announced unless its former node still served it.", []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60})
+		"Time from when this node knew that an egress IP has to move until it was on an interface, and advertised unless its former node still served it.", []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60})
 )
 
 // ZeroMetrics has the series whose first increase counts.

@@ -92,8 +92,8 @@ type Part struct {
 	moves map[pool.Reason]int
 	// handovers is nil where the kernel has not what that takes.
 	handovers handovers
-	// handing are the egress IPs of each handover for whose end the rules here are still waited, by its number; begun is that of the last
-	// one. The book says until when a handover lasts at most.
+	// handing are the egress IPs of each handover for whose end the rules here are still waited for, by its number; begun is that of the
+	// last one. The book says until when a handover lasts at most.
 	handing map[int][]netip.Addr
 	begun   int
 	// goneAt is when nodes have gone with which the pool still speaks; it is of the goroutine of run.

@@ -26,7 +26,7 @@ func (s *Steerer) SetOnInterfaces(event holders.Event) {
 		own.onInterfaces, own.onInterfacesKnown = addresses, true
 	})
 	if silent := s.putByOthers(arrived); len(silent) > 0 {
-		s.announce(silent)
+		s.advertise(silent)
 	}
 }
 

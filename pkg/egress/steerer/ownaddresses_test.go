@@ -9,12 +9,12 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
-// TestOwnAddresses_AnnouncesWhatOthersPutHere: egress IPs that come, neither those of the start nor what is none, nor what the pool puts here.
-func TestOwnAddresses_AnnouncesWhatOthersPutHere(t *testing.T) {
+// TestOwnAddresses_AdvertisesWhatOthersPutHere: egress IPs that come, neither those of the start nor what is none, nor what the pool puts here.
+func TestOwnAddresses_AdvertisesWhatOthersPutHere(t *testing.T) {
 	own, egressIP, pooled := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
 	var announced []netip.Addr
 	s := newSteered(t, holders.Auto)
-	s.Steerer.announce = func(addresses []netip.Addr) { announced = append(announced, addresses...) }
+	s.Steerer.advertise = func(addresses []netip.Addr) { announced = append(announced, addresses...) }
 	s.claims = []netip.Addr{egressIP, pooled}
 	s.assign(map[netip.Addr]bool{pooled: true}, time.Now())
 	for _, step := range []struct{ here, want []netip.Addr }{

@@ -63,8 +63,8 @@ type Steerer struct {
 	adjacent func(self, node netip.Addr) error
 	// find has the kernel look for another node's hardware address.
 	find func(self, node netip.Addr) error
-	// announce tells the network that addresses are here. It does not block.
-	announce func(addresses []netip.Addr)
+	// advertise tells the network that addresses are here. It does not block.
+	advertise func(addresses []netip.Addr)
 
 	// mu is taken while no other lock is held, and nobody takes another one under it. Others are told when it was released. Statements, this
 	// node's addresses and snapshots of the objects have a number, so that an older one never replaces a newer one.
@@ -122,7 +122,7 @@ func New(ctx context.Context, state *cluster.State, config Config) *Steerer {
 	s := newSteerer(state, config)
 	s.logger = klog.FromContext(ctx)
 	s.find = steering.FindNeighbour
-	s.announce = func(addresses []netip.Addr) { config.Running.Go(func() { s.tellNetwork(ctx, addresses) }) }
+	s.advertise = func(addresses []netip.Addr) { config.Running.Go(func() { s.tellNetwork(ctx, addresses) }) }
 	s.own.announcedKnown = !config.Balanced // nobody tells then
 	nodeName := state.Config.NodeName
 	s.publisher = holders.NewPublisher(config.Leases, nodeName, s.published)

@@ -209,7 +209,7 @@ func (b *barrier) rules(picksUp bool) map[string][]nft.Rule {
 	add := func(chain, purpose, text string) {
 		rules[chain] = append(rules[chain], b.spec.Commented(purpose, text))
 	}
-	const ended, begun = "of an ended flow", "of an ended flow without an answer"
+	const ended, begun = "of an ended flow", "of an ended flow, unanswered or over"
 	add(barrierChain, ended, hostsPorts+" @"+flowsSet+" goto "+endedChain)
 	add(barrierChain, begun, hostsPorts+" @"+unansweredSet+" goto "+endedChain)
 	// The far side perhaps knows another address.

@@ -59,14 +59,14 @@ func barrierOf(family kernel.Family) string {
 	chain prerouting {
 		type nat hook prerouting priority dstnat - 1; policy accept;
 		ip saddr . ip daddr . meta l4proto . th sport . th dport @flows goto ended comment "of an ended flow"
-		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered goto ended comment "of an ended flow without an answer"
+		ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered goto ended comment "of an ended flow, unanswered or over"
 		meta l4proto != tcp meta l4proto != udp ip saddr . ip daddr . meta l4proto @hosts drop comment "of an ended flow without ports"
 	}
 
 	chain invalid {
 		type filter hook prerouting priority dstnat - 1; policy accept;
 		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @flows drop comment "of an ended flow"
-		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered drop comment "of an ended flow without an answer"
+		ct state invalid meta iiftype != loopback ip saddr . ip daddr . meta l4proto . th sport . th dport @unanswered drop comment "of an ended flow, unanswered or over"
 	}
 }
 `

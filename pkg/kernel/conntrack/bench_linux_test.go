@@ -166,7 +166,7 @@ func BenchmarkOneChangedPod(b *testing.B) {
 	}
 }
 
-// BenchmarkCount counts what wears one egress IP among 100,000 flows.
+// BenchmarkCount counts what is seen as one egress IP among 100,000 flows.
 func BenchmarkCount(b *testing.B) {
 	node, _ := benchNode(b)
 	written, _ := benchPlan(0)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTable_Busiest: the source ports that pods have in use towards their busiest destinations, whatever they wear; not those of others, of
+// TestTable_Busiest: the source ports that pods have in use towards their busiest destinations, whatever they are seen as; not those of others, of
 // another zone.
 func TestTable_Busiest(t *testing.T) {
 	onNode(t, func(n *node) {

@@ -125,7 +125,7 @@ func (n *node) deletes(after kernel.Desired, scope Scope, want ...string) {
 	}
 }
 
-// entries are some of every kind; those whose names begin with "wrong" wear a wrong
+// entries are some of every kind; those whose names begin with "wrong" are seen as a wrong
 // identity under n.rebound().
 func (n *node) entries() map[string]entry {
 	w := n.network

@@ -18,7 +18,7 @@ type entry struct {
 	Flow
 	// dialled is whom the source asked, if DNAT made another of it.
 	dialled netip.AddrPort
-	// sourcePort is of the source, and what it wears has the same; for ICMP the id.
+	// sourcePort is of the source, and what it is seen as has the same; for ICMP the id.
 	sourcePort uint16
 	mark       uint32
 	// halfZone has the zone only be that of the flow as the source asks.

@@ -43,7 +43,7 @@ func (s *Selector) inwardOf(blocks []kernel.Block) owners {
 			return false
 		}
 		for _, p := range [...]protocol{every, 6, 17} {
-			if s.removed[worn{target{b.Pod, p}, b.EgressIP}] {
+			if s.removed[taken{target{b.Pod, p}, b.EgressIP}] {
 				return false
 			}
 		}

@@ -22,7 +22,7 @@ func attr(kind uint16, values ...[]byte) []byte {
 
 // parts are those of a message that tells an entry; each has a name.
 type parts struct {
-	source, destination, wears, sourcePort, port, protocol, state, zone, originalZone, replyZone, id []byte
+	source, destination, seenAs, sourcePort, port, protocol, state, zone, originalZone, replyZone, id []byte
 }
 
 const nested = 1 << 15 // NLA_F_NESTED
@@ -47,16 +47,16 @@ func bodyOf(family kernel.Family, p parts) []byte {
 	}
 	return slices.Concat([]byte{2, 0, 0, 0},
 		tuple(attrOriginal, p.source, p.destination, p.sourcePort, p.originalZone),
-		tuple(attrReply, p.destination, p.wears, p.port, p.replyZone),
+		tuple(attrReply, p.destination, p.seenAs, p.port, p.replyZone),
 		attr(3, []byte{0, 0, 1, 14}), // CTA_STATUS
 		attr(nested|attrProtocol, attr(nested|protocolTCP, attr(9, []byte{9}), optional(stateTCP, p.state))),
 		optional(attrID, p.id), optional(attrZone, p.zone))
 }
 
-// wholeParts are of a flow of n.pod that wears the node's address.
+// wholeParts are of a flow of n.pod that is seen as the node's address.
 func wholeParts(n network) parts {
 	return parts{
-		source: addr(n.pod).AsSlice(), destination: addr(n.outside).AsSlice(), wears: addr(n.node).AsSlice(),
+		source: addr(n.pod).AsSlice(), destination: addr(n.outside).AsSlice(), seenAs: addr(n.node).AsSlice(),
 		sourcePort: []byte{8, 8}, port: []byte{1, 187}, protocol: []byte{tcp}, id: []byte{1, 2, 3, 4},
 	}
 }
@@ -137,10 +137,10 @@ func TestDecode_MaimedEntries(t *testing.T) {
 		maimed := map[string]func(*parts){
 			"no source":          func(p *parts) { p.source = nil },
 			"no destination":     func(p *parts) { p.destination = nil },
-			"no identity":        func(p *parts) { p.wears = nil },
+			"no identity":        func(p *parts) { p.seenAs = nil },
 			"half a source":      func(p *parts) { p.source = p.source[:2] },
 			"half a destination": func(p *parts) { p.destination = p.destination[:2] },
-			"half an identity":   func(p *parts) { p.wears = p.wears[:2] },
+			"half an identity":   func(p *parts) { p.seenAs = p.seenAs[:2] },
 			"no id":              func(p *parts) { p.id = nil },
 			"an empty id":        func(p *parts) { p.id = []byte{} },
 			"nothing":            func(p *parts) { *p = parts{} },

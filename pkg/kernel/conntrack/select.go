@@ -100,8 +100,8 @@ const every protocol = 256
 // tcp is the number of TCP.
 const tcp = 6
 
-// worn is a pod and protocol with an egress IP that was taken away from them.
-type worn struct {
+// taken is a pod and protocol with an egress IP that was taken away from them.
+type taken struct {
 	target
 	egressIP netip.Addr
 }
@@ -117,7 +117,7 @@ type Selector struct {
 	// homes are the nodes on which pods run, as far as they are known; self is this one.
 	homes   map[netip.Addr]netip.Addr
 	self    netip.Addr
-	removed map[worn]bool
+	removed map[taken]bool
 	// inward are the ports of pods whose flows that the far side has made known here are judged.
 	inward owners
 	// steered has the egress IPs under which packets left through another node before.
@@ -143,7 +143,7 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 		ways:      after.Steering.Ways,
 		homes:     after.Steering.Homes,
 		self:      after.Steering.Self,
-		removed:   make(map[worn]bool, len(scope.Removed)),
+		removed:   make(map[taken]bool, len(scope.Removed)),
 		steered:   make(map[target]netip.Addr, len(scope.Steered)),
 		sent:      make(map[target]netip.Addr, len(scope.Sent)),
 		excluded:  kernel.NewCIDRSet(scope.Excluded),
@@ -151,7 +151,7 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 		local:     local,
 		concerned: map[netip.Addr]bool{},
 	}
-	each(scope.Removed, func(t target, egressIP netip.Addr) { s.removed[worn{t, egressIP}], s.concerned[t.pod] = true, true })
+	each(scope.Removed, func(t target, egressIP netip.Addr) { s.removed[taken{t, egressIP}], s.concerned[t.pod] = true, true })
 	each(scope.Steered, func(t target, egressIP netip.Addr) { s.steered[t], s.concerned[t.pod] = egressIP, true })
 	each(scope.Sent, func(t target, egressIP netip.Addr) { s.sent[t], s.concerned[t.pod] = egressIP, true })
 	each(after.Bindings, func(t target, egressIP netip.Addr) {
@@ -338,8 +338,8 @@ func (s *Selector) sendsOn(f Flow) (egressIP netip.Addr, sends bool) {
 
 // lost tells whether f uses what a removed binding gave it.
 func (s *Selector) lost(f Flow) bool {
-	return s.removed[worn{target{f.Source, protocol(f.Protocol)}, f.SeenAs}] ||
-		s.removed[worn{target{f.Source, every}, f.SeenAs}]
+	return s.removed[taken{target{f.Source, protocol(f.Protocol)}, f.SeenAs}] ||
+		s.removed[taken{target{f.Source, every}, f.SeenAs}]
 }
 
 // leaves tells whether a packet to destination leaves the cluster from the egress IP of a pod that has one.

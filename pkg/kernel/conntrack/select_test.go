@@ -36,8 +36,8 @@ func pods(list ...string) map[netip.Addr]bool {
 }
 
 // flow is a flow of zone 0.
-func flow(protocol uint8, source, destination, wears string) Flow {
-	f := Flow{Protocol: protocol, Source: addr(source), SeenAs: addr(wears), Answered: true}
+func flow(protocol uint8, source, destination, seenAs string) Flow {
+	f := Flow{Protocol: protocol, Source: addr(source), SeenAs: addr(seenAs), Answered: true}
 	if ap, err := netip.ParseAddrPort(destination); err == nil {
 		f.Destination = ap
 	} else {
@@ -115,9 +115,9 @@ func TestSelector_JudgesIdentities(t *testing.T) {
 			flow  Flow
 			want  Verdict
 		}{
-			{"bound, wears its own address", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.pod), Ends},
-			{"bound, wears the node's address", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.node), Ends},
-			{"bound, wears another's egress IP", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.otherEgressIP), Ends},
+			{"bound, seen as its own address", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.pod), Ends},
+			{"bound, seen as the node's address", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.node), Ends},
+			{"bound, seen as another's egress IP", []kernel.Binding{web}, all, flow(tcp, n.pod, n.outside, n.otherEgressIP), Ends},
 			{"bound, in scope by name", []kernel.Binding{web}, Scope{Pods: pods(n.pod)}, flow(tcp, n.pod, n.outside, n.node), Ends},
 			{"bound, but not in scope", []kernel.Binding{web}, Scope{Pods: pods(n.other)}, flow(tcp, n.pod, n.outside, n.node), Stays},
 			{"nothing in scope", []kernel.Binding{web}, Scope{}, flow(tcp, n.pod, n.outside, n.node), Stays},
@@ -151,7 +151,7 @@ func TestSelector_JudgesIdentities(t *testing.T) {
 			{"binding removed", nil, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), Ends},
 			{"binding removed, whatever the destination", nil, removed(web), flow(tcp, n.pod, n.other, n.egressIP), Ends},
 			{"binding removed, excluded meanwhile", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, removed(web), flow(tcp, n.pod, n.excluded, n.egressIP), Ends},
-			{"binding removed, wears the node's address", nil, removed(web), flow(tcp, n.pod, n.outside, n.node), Stays},
+			{"binding removed, seen as the node's address", nil, removed(web), flow(tcp, n.pod, n.outside, n.node), Stays},
 			{"binding removed, another protocol", nil, removed(web), flow(udp, n.pod, n.outside, n.egressIP), Stays},
 			{"binding removed, another pod", nil, removed(web), flow(tcp, n.other, n.outside, n.egressIP), Stays},
 			{"binding of all protocols removed", nil, removed(every), flow(icmp, n.pod, n.outside, n.egressIP), Ends},
@@ -160,11 +160,11 @@ func TestSelector_JudgesIdentities(t *testing.T) {
 			{"rebound for one protocol of all, that one", []kernel.Binding{web}, removed(every), flow(tcp, n.pod, n.outside, n.egressIP), Stays},
 			{"rebound for one protocol of all, another", []kernel.Binding{web}, removed(every), flow(udp, n.pod, n.outside, n.egressIP), Ends},
 			{"widened to all protocols", []kernel.Binding{every}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), Stays},
-			{"moved to another IP, wears the old", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), Ends},
-			{"moved to another IP, wears the new", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, Scope{Pods: pods(n.pod), Removed: []kernel.Binding{web}}, flow(tcp, n.pod, n.outside, n.otherEgressIP), Stays},
-			{"moved twice in one burst, wears the first", nil, removed(web, binding(n.pod, kernel.TCP, n.otherEgressIP)), flow(tcp, n.pod, n.outside, n.egressIP), Ends},
+			{"moved to another IP, seen as the old", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, removed(web), flow(tcp, n.pod, n.outside, n.egressIP), Ends},
+			{"moved to another IP, seen as the new", []kernel.Binding{binding(n.pod, kernel.TCP, n.otherEgressIP)}, Scope{Pods: pods(n.pod), Removed: []kernel.Binding{web}}, flow(tcp, n.pod, n.outside, n.otherEgressIP), Stays},
+			{"moved twice in one burst, seen as the first", nil, removed(web, binding(n.pod, kernel.TCP, n.otherEgressIP)), flow(tcp, n.pod, n.outside, n.egressIP), Ends},
 			{"moved there and back", []kernel.Binding{web}, removed(binding(n.pod, kernel.TCP, n.otherEgressIP), web), flow(tcp, n.pod, n.outside, n.egressIP), Stays},
-			{"rebound, wears the node's address, not in scope", []kernel.Binding{web}, removed(web), flow(tcp, n.pod, n.outside, n.node), Stays},
+			{"rebound, seen as the node's address, not in scope", []kernel.Binding{web}, removed(web), flow(tcp, n.pod, n.outside, n.node), Stays},
 			{"the pod's address was given to another, unbound", nil, removed(web), flow(tcp, n.pod, n.outside, n.pod), Stays},
 			{"the kernel told no addresses", []kernel.Binding{every}, all, Flow{Protocol: tcp}, Stays},
 			{"the kernel told only the source", []kernel.Binding{every}, all, Flow{Protocol: tcp, Source: addr(n.pod)}, Stays},
@@ -183,7 +183,7 @@ func TestSelector_JudgesIdentities(t *testing.T) {
 	}
 }
 
-// TestSelector_JudgesByTheWay: a flow whose egress IP leaves elsewhere has to wear its own source here.
+// TestSelector_JudgesByTheWay: a flow whose egress IP leaves elsewhere has to be seen as its own source here.
 func TestSelector_JudgesByTheWay(t *testing.T) {
 	all := Scope{All: true}
 	for family, n := range networks {

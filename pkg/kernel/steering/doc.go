@@ -466,7 +466,7 @@
 //	prerouting, if an egress IP leads away         80       75
 //	ip rules, if a node holds such an egress IP   500      490
 //
-// By the rule, measured with a hundred of each: an empty chain costs 30 to 40, a look into a set 65 to 80, the name of an interface 35, and
+// By the rule, measured with a hundred of each: an empty chain costs 30 to 40, a lookup in a set 65 to 80, the name of an interface 35, and
 // any other comparison 11 to 16. A packet of an established flow passes three chains, takes one lookup of its source, and is compared by
 // ports, by flow and by marks; none of this can be left to first packets. So rules that see each packet before its route and after its source
 // NAT, with one such lookup, cost at least 5% of a bare packet. Between sockets a packet takes three times as long. Of ip rules the first

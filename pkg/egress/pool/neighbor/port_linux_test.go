@@ -152,7 +152,7 @@ func TestAsk_AnswersAreForTheAskerAlone(t *testing.T) {
 	}
 }
 
-func TestAnnounce_ChangesNeighboursTables(t *testing.T) {
+func TestAdvertise_ChangesNeighboursTables(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2, IPv6: true})
 	from, to := l.Nodes()[0], l.Nodes()[1]
 	var dev string
