@@ -28,9 +28,9 @@
 //	                                                    all the time, unless a line says otherwise
 //
 // [Journal] writes them, and is a [portblocks.Recorder]. A disk that is full, or broken, keeps no pod from running: lines wait in memory,
-// in their order, until they can be written, and meanwhile nothing says alive. A line that was cut by a crash is cut off by the next
-// process. [Read] reads any number of files of any number of nodes, and [History.Who] answers from them, or says why they cannot tell.
-// It never guesses.
+// in their order, until they can be written, and meanwhile nothing says alive. If more than 100,000 would wait, those that wait are given
+// up, and the next file has a gap. A line that was cut by a crash is cut off by the next process. [ReadAll] reads any number of files of
+// any number of nodes, and [History.Who] answers from them, or says why they cannot tell. It never guesses.
 //
 // One process writes a folder: it has the lock (flock) on it. The package decides nothing about ports. format.go, read.go and history.go
 // are pure.

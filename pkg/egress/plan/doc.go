@@ -41,10 +41,12 @@
 // that are granted, of each IP family. Its node chooses it when it first sees the pod: first those whose holder's Node is in the same zone
 // (label topology.kubernetes.io/zone) as the pod's, then those that any node holds; of these, the one with the highest score for the pod's
 // UID (rendezvous hashing). If the node has already chosen one of them for the pod, for another Service, it is that one. If no node holds
-// any of them, the node chooses again when all are held, or, if any is, ten seconds later.
+// any of them, the node chooses again when all are held, or, if any is, ten seconds later. If it had to choose one that is held in another
+// zone while others were not held, it chooses again as soon as, within ten seconds, one is held in the pod's zone.
 //
-// The pod keeps its egress IP as long as the Service names it and is granted it. So an address that is added gets new pods only, and when
-// one is removed, only its own pods move to the others. A Service that had one egress IP and has several now: its pods keep that one.
+// After that the pod keeps its egress IP as long as the Service names it and is granted it. So an address that is added gets new pods only,
+// and when one is removed, only its own pods move to the others. A Service that had one egress IP and has several now: its pods keep that
+// one.
 //
 // A node says what it has chosen in its Lease, and all nodes follow that. Until it has said so, no other node binds the pod
 // (AddressNotChosen): a node that holds one of the addresses drops what it is sent for the pod. A node chooses for as many pods as its

@@ -80,7 +80,7 @@
 //     harm: an old state in which its node is drained would make others take its addresses, and an old answer would keep a dead node from
 //     being found so. Now, recording and forging datagrams can at most make nodes call each other more often.
 //   - The address that a state comes from shows whose it is: that of the node that the API server has there. If several nodes claim to
-//     have one address, the caller chooses one: the node that had it when this process began, or the oldest.
+//     have one address, the caller chooses one: this node, else the node that has had it since this process took part, else the oldest.
 //   - The part of a message that memberlist may read is checked first (guard.go): it must be flat and complete, of the versions that
 //     members speak, and from the member that it names. Otherwise a small message could cost any amount of memory.
 //   - The size of a state, and its numbers of addresses and subnets, are checked before it counts. Epochs are kept only of addresses that

@@ -10,10 +10,9 @@
 //	pod asks                  src 10.128.0.5           src 198.51.100.9   the destination, after DNAT
 //	                          dst 198.51.100.9         dst 203.0.113.1    what the far side sees: SeenAs
 //
-// Which flows are wrong is a pure function of the plan and of what was changed: [Scope]
-// and [Selector]. What it does not call wrong is never touched: flows of unbound pods,
-// flows inside the cluster, to the node itself or from outside to a pod, flows that
-// already have the source address that they should, and other conntrack zones, which are somebody else's.
+// Which flows are wrong is a pure function of the plan and of what was changed: [Scope] and [Selector]. What it does not call wrong is
+// never touched: flows of unbound pods, flows inside the cluster, to the node itself or from outside to a pod (but for those of inward.go),
+// flows that already have the source address that they should, and other conntrack zones, which are somebody else's.
 //
 // # Steering
 //
@@ -74,12 +73,12 @@
 //
 // # The table
 //
-// [Delete], [Table.Count] and [Table.Busiest] go through the table once, in the network namespace of the calling thread, and keep nothing of it
-// but what they delete. A look at all flows costs little more than the kernel needs to list them (message.go decodes without allocating).
-// The kernel can also select the flows of single pods itself: for IPv4 always, for IPv6 only some kernels, see sources in
-// conntrack_linux.go. That costs a seventh of a look at all flows for each pod. But each such look goes through all buckets of the
-// kernel's hash table: 10 ms for the 262,144 of a large machine. So where there are few flows (below 8,000 on such a machine, for two
-// pods), one look at all of them is cheaper than one for each pod. Nothing here adds or changes an entry.
+// [Delete], [Table.Count] and [Table.Busiest] go through the table once, in the network namespace of the calling thread, and keep nothing
+// of it but what they delete. A look at all flows costs little more than the kernel needs to list them (message.go decodes without
+// allocating). The kernel can also select the flows of single pods itself: for IPv4 always, for IPv6 only some kernels, see sources in
+// conntrack_linux.go. That costs a seventh of a look at all flows for each pod. But each such look goes through all buckets of the kernel's
+// hash table: 10 ms for the 262,144 of a large machine. So where there are few flows (below 8,000 on such a machine, for two pods), one
+// look at all of them is cheaper than one for each pod. Nothing here adds an entry, and only [MakeLiberal] changes any.
 //
 // # The barrier
 //

@@ -32,9 +32,10 @@
 //	    chain untold, and chain tagged-untold { the same with @placed-… }
 //	}
 //
-// A packet with the pod's own address passes one comparison, whoever is bound. As long as no pod is bound there is no table. The sets hold
-// the addresses of all pods that are bound on this node: its own, and those of other nodes whose egress IP is here. Packets with one of the
-// latter are not checked at an interface of which nothing is known: package steering drops them unless they come from the pod's node.
+// A packet with the pod's own address passes one comparison, whoever is bound. Until a pod is bound there is no table; after that it stays.
+// The sets hold the addresses of all pods that are bound on this node: its own, and those of other nodes whose egress IP is here. Packets
+// with one of the latter are not checked at an interface of which nothing is known: package steering drops them unless they come from the
+// pod's node.
 //
 // The kernel has taken a frame's first VLAN tag off before this hook, and may take off the second one behind it: a bridge with VLANs does,
 // for example. So the chains tagged-… look behind the second tag. Linux 7.1 and newer look behind most second tags themselves, but not
@@ -69,8 +70,8 @@
 //     interface exists;
 //   - an address belongs to one interface: the one that got it first, or of two that are new the older one.
 //
-// The addresses granted to an interface are in its chain, so a new process goes on with them. As long as no pod is bound on this node
-// there is no table, and a new process takes each interface's first address anew. An address that is refused is reported.
+// The addresses granted to an interface are in its chain, so a new process goes on with them. As long as no pod has been bound on this node
+// there is no table, and a new process takes each interface's first address anew. A refused address of a bound pod is reported.
 //
 // A new interface has its chain some milliseconds after the kernel tells of it, and if the CNI plugin tells of the pod, before the pod
 // starts. A process that begins finds the interfaces that were made while there was none.

@@ -49,7 +49,8 @@
 //  3. Ports go.
 //  4. Nodes that are redirected now come.
 //
-// Another address of the tunnel server, or other nodes than these, needs other rules. Then the second generation of sets
+// Another address of the tunnel server, other networks of pods, the first or the last port of an address, or a redirect of all but these
+// nodes ([kernel.Redirects].Others, where nodes come in step 1 and leave in step 4) needs other rules. Then the second generation of sets
 // (openshift-tunnel-4b-nodes) is filled, which no packet meets yet; one transaction leads to it; and the first one goes.
 //
 // Where the kernel has no IP sets, or iptables does not know of them, the nodes are a tree of chains

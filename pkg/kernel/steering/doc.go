@@ -96,8 +96,8 @@
 //	        udp dport 4799 ip daddr @nodes ct state ! untracked             counter forged drop
 //	        ct state invalid                                                accept, this and what follows in IPv6 alone
 //	        ip6 daddr @exclusions                                           accept
-//	        ip6 saddr . meta l4proto @bound                                 counter forged drop
 //	        ip6 saddr @claimed fib saddr type != local                      counter forged drop
+//	        ip6 saddr . meta l4proto @bound                                 counter forged drop
 //	    }                                                                   all again for the port of announcements, and for
 //	                                                                        the pool's, udp and tcp, but what asks for skuid;
 //	                                                                        for the pool's without notrack, and with
@@ -475,23 +475,25 @@
 //
 // # What others have
 //
-// Our ip rules and routes are recognised by their protocol, 77, and the device by its name, VNI and hardware address. Before a node
-// begins to steer, [Available] checks that nothing of others is in the way: ip rules or nftables rules with bits of the mark, routes in
-// the tables, a device of that name, another VXLAN device with the UDP port. If such a thing appears later, it is left alone, and [Writer.Write] returns an error
-// that says what to do; the table is written all the same. Of others' configuration, only settings of interfaces are changed that would
-// drop steered packets, or lead pods past their holder (type setting). Their former values are on record in the table, and [Cleanup]
-// restores them. Firewalls of others are not changed: an accept in this table would not override a drop in another, so [Warnings] says
-// where forwarded packets are dropped by default. kube-proxy's chain KUBE-FORWARD accepts what is established or marked to be
-// masqueraded, but no new flow from another node.
+// Our ip rules and routes are recognised by their protocol, 77, and the device by its name, VNI and hardware address. Before a node begins
+// to steer, [Available] checks that nothing of others is in the way: ip rules or nftables rules with bits of the mark, routes in the
+// tables, a device of that name, another VXLAN device with the UDP port. If an ip rule, a route or a device appears later, it is left
+// alone, and [Writer.Write] returns an error that says what to do; the table is written all the same. Another VXLAN device with the port is
+// such an error when ours has to be made. Package neighbours tells of nftables rules that appear later. Of others' configuration, only
+// settings are changed (type setting): those of interfaces that would drop steered packets, or lead pods past their holder, and with a fast
+// path two of conntrack (package fastpath). Their former values are on record in the table, and [Cleanup] restores them. Firewalls of
+// others are not changed: an accept in this table would not override a drop in another, so [Warnings] says where forwarded packets are
+// dropped by default. kube-proxy's chain KUBE-FORWARD accepts what is established or marked to be masqueraded, but no new flow from another
+// node.
 //
 // # Writing
 //
 // When the way of an egress IP changes, one element changes for each of its pods here. No rule changes, unless a node becomes a holder or
-// ceases to be one. Whenever a rule is added, or an element that leads to a chain, the kernel follows all elements that lead to chains,
-// to rule out loops: with verdicts for ways, a move of one address took 3 ms with 10,000 pods. So only sources has verdicts: an egress IP
-// that comes here, or goes, changes its chain. The route and rule of a node's number are made before packets are marked with it, and
-// removed when none are. A binding is removed in two steps: first from the sources and the ways, so that the guard drops what its pod
-// sends, and from the rest when its flows have been ended. Otherwise nobody would end a flow that began in between, and it would go on
+// ceases to be one. Whenever a rule is added, or an element that leads to a chain, the kernel follows all elements that lead to chains, to
+// rule out loops: with verdicts for ways, a move of one address took 3 ms with 10,000 pods. So of the pods' maps only sources has verdicts:
+// an egress IP that comes here, or goes, changes its chain. The route and rule of a node's number are made before packets are marked with
+// it, and removed when none are. A binding is removed in two steps: first from the sources and the ways, so that the guard drops what its
+// pod sends, and from the rest when its flows have been ended. Otherwise nobody would end a flow that began in between, and it would go on
 // under the pod's own address. If anything in the table is not as it was written, [Writer.Read] says so and [Writer.Write] repairs it.
 //
 // The transaction that removes bindings records them ([Writer.Record], [LocalWriter.Write]) in the set removed, which no rule uses. If the
@@ -499,8 +501,8 @@
 // been ended, this table's record is removed: flows that an unbound pod begins later need not be ended. The record of the smaller table
 // stays until its next write: where nothing is steered, no flow under a pod's own address is taken for one of a former binding.
 //
-// A node that begins to steer makes the table before the device, and enables IPv6 on the device only when the IPv6 table is there:
-// packets that arrive without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is steered any more
-// ([Halt]), then the steered connections are ended, and the device is removed before the table. Without a tunnel the table stays until
-// other nodes have sent nothing here for two seconds, because they learn of it through the API server.
+// A node that begins to steer makes the table before the device, and enables IPv6 on the device only when the IPv6 table is there: packets
+// that arrive without a guard would be masqueraded as this node. A clean-up goes the other way: first nothing is steered any more ([Halt]),
+// then the steered connections are ended, and the device is removed before the table. Without a tunnel the table stays until other nodes
+// have sent nothing here for two seconds, but for 15 s at most, because they learn of it through the API server.
 package steering
