@@ -60,7 +60,7 @@ var tested = []suite{
 	{
 		Package: "pkg/kernel/steering",
 		Short: "^Test(Packets_(Leave|FollowTheWay|ICMPError|Established)|Guard_(FlowWhile|ForgottenFlow$|PacketsWithoutFlow|PortsOfNodes)|" +
-			"Arrivals_FromAnother|Writer_AsNft|Ensure_(Twice|RepairsThe)|Postrouting_|CleanupPath_|Script_|Blocks_(TableFollows|PortsOutside)|Fast_(Own|SteeredAlone)$|" +
+			"Arrivals_FromAnother|Writer_AsNft|Ensure_(Twice|RepairsThe)|Postrouting_|CleanupPath_|Script_|Blocks_(TableFollows|PortsOutside)|Fast_(Unbound|SteeredAlone)$|" +
 			"Local_(Available|TakesOver|Text|HostileNames|Follows|Repairs|Update|Tampering|Packets|Journal|Cleanup))",
 		What: "egress SNAT by nftables; packets go to the node that holds their address, by the slow and the fast path",
 	},
@@ -77,7 +77,7 @@ var tested = []suite{
 	{
 		Package: "pkg/egress/pool",
 		All:     "^Test(Runner|Keep|KernelAddresses|DefaultGateways)",
-		Short:   "^Test(KernelAddresses|DefaultGateways|Keep|Runner_(Renews|Announces|Removes))",
+		Short:   "^Test(KernelAddresses|DefaultGateways|Keep|Runner_(Renews|Advertises|Removes))",
 		What:    "egress IPs are put on a node, move when it fails, and are announced",
 	},
 	{

@@ -160,7 +160,10 @@ func TestBackend_ChangesKeepTheEgressIP(t *testing.T) {
 		n.Configure("")
 		n.restart()
 		n.holdsPlan(soon)
-		if err := traffic.Round(t.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		err := traffic.Round(ctx)
+		cancel()
+		if err != nil {
 			t.Fatalf("%s: %v", way.name, err)
 		}
 	}
@@ -207,7 +210,7 @@ func TestTable_WithoutIPTables(t *testing.T) {
 		for _, name := range []string{"iptables", "ip6tables"} {
 			for _, suffix := range []string{"", "-save", "-restore"} {
 				if err := os.WriteFile(filepath.Join(n.BinDir, name+suffix), []byte("#!/bin/sh\necho 'out of order' >&2\nexit 4\n"), 0o755); err != nil {
-					t.Fatal(err)
+					n.Fatal(err)
 				}
 			}
 		}

@@ -48,7 +48,8 @@ func endpoints(service string, ports []v1.ServicePort, addresses ...netip.Addr) 
 
 func endpointsIn(namespace, service string, ports []v1.ServicePort, addresses ...netip.Addr) []*discovery.EndpointSlice {
 	var slices []*discovery.EndpointSlice
-	for suffix, family := range map[string]discovery.AddressType{"-v4": discovery.AddressTypeIPv4, "-v6": discovery.AddressTypeIPv6} {
+	for _, family := range []discovery.AddressType{discovery.AddressTypeIPv4, discovery.AddressTypeIPv6} {
+		suffix := map[discovery.AddressType]string{discovery.AddressTypeIPv4: "-v4", discovery.AddressTypeIPv6: "-v6"}[family]
 		slice := &discovery.EndpointSlice{
 			TypeMeta:    typeMeta("discovery.k8s.io/v1", "EndpointSlice"),
 			ObjectMeta:  objectMeta(namespace, service+suffix),

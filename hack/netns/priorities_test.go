@@ -82,7 +82,7 @@ func TestPriorities_OtherIPTables(t *testing.T) {
 		if n.Backend == reconcile.NFTables {
 			n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 			if err := n.tellsEarlier(nil); err != nil {
-				t.Error(err)
+				n.Error(err)
 			}
 			return
 		}

@@ -72,11 +72,6 @@ func (c watchedChain) notices(clk clock.WithTicker, changes ...func()) {
 	}
 }
 
-func TestConfigWatch_LinkInTheMiddleTurned(t *testing.T) {
-	c := newWatchedChain(t)
-	c.notices(clock.RealClock{}, c.turn)
-}
-
 func TestConfigWatch_FileBehindATurnedLink(t *testing.T) {
 	c := newWatchedChain(t)
 	c.notices(clock.RealClock{}, c.turn, func() { c.write("2/config", "mended") })

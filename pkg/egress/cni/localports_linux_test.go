@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 // onItsThread runs do on a thread that ends with it.
@@ -35,7 +37,7 @@ func onItsThread(do func()) {
 func inNamespace(t *testing.T) (setting *os.File, end func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("only root may make a network namespace")
+		lab.Lacks(t, "only root may make a network namespace")
 	}
 	opened, ending, ended := make(chan error), make(chan struct{}), make(chan struct{})
 	go func() {

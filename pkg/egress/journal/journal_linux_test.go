@@ -22,6 +22,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2/textlogger"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/egress/tell"
 )
@@ -382,7 +383,7 @@ func TestJournal_IsThereWhenItIsSaid(t *testing.T) {
 // TestJournal_WaitsForRoom: a full disk is told, keeps nobody, and what waited is written in its order when there is room.
 func TestJournal_WaitsForRoom(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to mount a small file system")
+		lab.Lacks(t, "needs root, to mount a small file system")
 	}
 	if mount := os.Getenv("JOURNAL_ON_A_FULL_DISK"); mount != "" {
 		must(t, unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""))

@@ -230,6 +230,9 @@ func TestKeeper_RefusedLeases(t *testing.T) {
 					time.Sleep(20 * time.Second)
 				}
 				s.mu.Lock()
+				if len(s.told) == 0 {
+					t.Error("nobody is told")
+				}
 				for i, err := range s.told {
 					if err == nil || i > 0 && !both || i > 1 {
 						t.Errorf("told as number %d: %v", i, err)

@@ -191,7 +191,7 @@ func TestDelay_ShutdownWaitsForPreparation(t *testing.T) {
 		select {
 		case <-l.released:
 			t.Fatal("the shutdown goes on before it is prepared")
-		default:
+		case <-time.After(100 * time.Millisecond): // in which nothing must happen
 		}
 		finish <- struct{}{}
 		within("released: the shutdown hangs", l.released)

@@ -78,7 +78,7 @@ func (c *clashing) ends(egressIP netip.Addr, want int) {
 			if ended += more.Ended; err != nil {
 				return err
 			}
-			if ended >= want || time.Since(began) > 2*stillness {
+			if ended >= want || time.Since(began) > lab.Stretch(2*stillness) {
 				break
 			}
 		}

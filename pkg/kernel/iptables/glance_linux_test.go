@@ -101,7 +101,8 @@ func (n *node) services(count int) {
 var tampering = map[string]func(n *node, p kernel.Desired){
 	"own rule deleted": func(n *node, p kernel.Desired) { n.exec("-D", leafChain(p), "1") },
 	"own rule replaced by one of the same size": func(n *node, p kernel.Desired) {
-		n.replace(leafChain(p), 0, strings.Replace(Render(p)[leafChain(p)][0], "! -d", "-d", 1))
+		chain := leafChain(p)
+		n.replace(chain, 0, strings.Replace(Render(p)[chain][0], "! -d", "-d", 1))
 	},
 	"own rules in another order": func(n *node, p kernel.Desired) {
 		chain := leafChain(p)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/openshift/origin-node/hack/lab"
 )
 
 func TestFind_NamesProcess(t *testing.T) {
@@ -83,7 +85,7 @@ func TestFind_ProcessOfAnotherUser(t *testing.T) {
 		t.Errorf("a user without processes: %q", got)
 	}
 	if os.Getuid() != 0 {
-		t.Skip("needs root, to have a port that another user looks for")
+		lab.Lacks(t, "needs root, to have a port that another user looks for")
 	}
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

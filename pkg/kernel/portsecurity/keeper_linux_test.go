@@ -179,8 +179,11 @@ func TestKeeper_RenewedAddress(t *testing.T) {
 	}
 	const address = "203.0.113.77/32 dev eth0 valid_lft 30 preferred_lft 0"
 	looked("ip addr add " + address)
-	time.Sleep(200 * time.Millisecond) // a look that still follows is no look at what comes next
-	before := n.looks.Load()
+	before := int32(-1)
+	for n.looks.Load() != before { // a look that still follows is no look at what comes next
+		before = n.looks.Load()
+		time.Sleep(lab.Stretch(200 * time.Millisecond))
+	}
 	n.run(n.host, "ip addr replace "+address)
 	time.Sleep(200 * time.Millisecond) // forty times as long as changes are gathered: nothing tells that nobody looks
 	if looks := n.looks.Load() - before; looks > 0 {

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -324,7 +325,9 @@ func TestOneTable_WhileTheAddressIsUnknown(t *testing.T) {
 		n.process().want(n.desired(n.self, b))
 		n.hasTables("yet another, which does", steering.Table)
 		n.seen(flow, b.EgressIP)
-		if err := traffic.Round(t.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(t.Context(), lab.Stretch(time.Minute))
+		defer cancel()
+		if err := traffic.Round(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if sum := traffic.Stop(); sum.Wrong+sum.Unanswered > 0 {

@@ -565,7 +565,9 @@ func TestWriter_NoMomentIsWrong(t *testing.T) {
 		}
 		stop()
 		running.Wait()
-		b.Logf("%d connections", asked.Load())
+		if b.Logf("%d connections", asked.Load()); asked.Load() == 0 {
+			b.Error("no connection was made; the test shows nothing")
+		}
 	})
 }
 

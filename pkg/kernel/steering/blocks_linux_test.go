@@ -218,7 +218,7 @@ func (c *cluster) accepts() accepted {
 func TestBlocks_ListingIsRestored(t *testing.T) {
 	onBlocks(t, func(c *cluster) {
 		if c.family == kernel.IPv6 {
-			return // nft does not read its own listing
+			c.Skip("nft does not read its own listing")
 		}
 		c.goesTo(1, c.bindEach(kernel.TCP))
 		server := c.serve(c.lab.Outside(), "tcp")[0]

@@ -451,17 +451,6 @@ func (n *node) tunnelSent() (count uint64) {
 	return count
 }
 
-// TestFast_Own: what leaves from the pod's own node takes the fast path, if it is to.
-func TestFast_Own(t *testing.T) {
-	onFastWays(t, func(c *cluster) {
-		c.serve(c.lab.Outside(), "tcp")
-		c.holdsOn(0, c.egressIP)
-		c.steer([]kernel.Binding{c.bind(1, kernel.TCP, c.egressIP)}, nil)
-		flow := c.stream("tcp")
-		c.leavesFast(flow, c.egressIP)
-	})
-}
-
 // leavesFast fails unless packets of a flow of the first pod leave from its own node by the fast path, seen as want, and the answers take it.
 func (c *cluster) leavesFast(flow *lab.Flow, want netip.Addr) {
 	c.Helper()

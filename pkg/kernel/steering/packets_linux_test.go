@@ -171,7 +171,6 @@ func TestPackets_LeaveFromEgressIPThroughItsHolder(t *testing.T) {
 // TestPackets_OtherConfigurations: without a tunnel, and with other bits of the mark.
 func TestPackets_OtherConfigurations(t *testing.T) {
 	for name, configure := range map[string]func(c *cluster){
-		"direct":                     func(c *cluster) { c.transport = Direct },
 		"other bits":                 func(c *cluster) { c.markMask = 0x3f << 26 },
 		"more bits than it takes":    func(c *cluster) { c.markMask = 0xffff << 8 },
 		"direct, and with all of it": func(c *cluster) { c.transport, c.markMask = Direct, 0xffffffff },
@@ -227,7 +226,7 @@ func TestPackets_FollowTheWay(t *testing.T) {
 						t.Errorf("%s, %s: %v, want silence", what, protocol, err)
 					}
 				case kernel.Prohibit:
-					if err := c.unseen(what, c.lab.Pod(1), protocol, c.outside(), 10*time.Second); !slices.ContainsFunc(told[protocol], func(want unix.Errno) bool { return errors.Is(err, want) }) {
+					if err := c.unseen(what, c.lab.Pod(1), protocol, c.outside(), lab.Stretch(10*time.Second)); !slices.ContainsFunc(told[protocol], func(want unix.Errno) bool { return errors.Is(err, want) }) {
 						t.Errorf("%s, %s: %v, want to be told", what, protocol, err)
 					}
 				default:

@@ -112,9 +112,12 @@ func TestWarnings_OfTheWayBack(t *testing.T) {
 			set := func(value string) {
 				n.do(func() error { return os.WriteFile("/proc/sys/"+setting, []byte(value), 0o600) })
 			}
-			if set("1"); n.config.Family == kernel.IPv4 {
-				expect("the kernel", strings.ReplaceAll(setting, "/", ".")+" is 1")
+			want := ""
+			if n.config.Family == kernel.IPv4 {
+				want = strings.ReplaceAll(setting, "/", ".") + " is 1"
 			}
+			set("1")
+			expect("the kernel", want)
 			set("0")
 		}
 		n.run("nft add table inet firewalld")

@@ -116,7 +116,10 @@ func TestAsk_FullQueue(t *testing.T) {
 func TestAsk_LeavesNoTraceInNeighboursTables(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{Nodes: 2})
 	on(t, l.Nodes()[0], func(link *net.Interface) error {
-		_, _, err := Ask(t.Context(), link, []netip.Addr{l.Nodes()[1].V4}, nil, nil)
+		answers, _, err := Ask(t.Context(), link, []netip.Addr{l.Nodes()[1].V4}, nil, nil)
+		if len(answers) != 1 {
+			t.Errorf("answers %v, want one", answers)
+		}
 		return err
 	})
 	out, err := l.Nodes()[1].Run(t.Context(), "ip", "neigh", "show", l.Nodes()[0].V4.String())
