@@ -182,7 +182,7 @@ func TestWatchAddresses_TooManyChanges(t *testing.T) {
 		if !strings.Contains(line, "missed") {
 			t.Errorf("logged %q, want that changes were missed: otherwise this shows nothing", line)
 		}
-	default:
+	case <-time.After(lab.Stretch(10 * time.Second)):
 		t.Error("nothing was missed: this shows nothing")
 	}
 }

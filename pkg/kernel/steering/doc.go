@@ -479,12 +479,12 @@
 // to steer, [Available] checks that nothing of others is in the way: ip rules or nftables rules with bits of the mark, routes in the
 // tables, a device of that name, another VXLAN device with the UDP port. If an ip rule, a route or a device appears later, it is left
 // alone, and [Writer.Write] returns an error that says what to do; the table is written all the same. Another VXLAN device with the port is
-// such an error when ours has to be made. Package neighbours tells of nftables rules that appear later. Of others' configuration, only
-// settings are changed (type setting): those of interfaces that would drop steered packets, or lead pods past their holder, and with a fast
-// path two of conntrack (package fastpath). Their former values are on record in the table, and [Cleanup] restores them. Firewalls of
-// others are not changed: an accept in this table would not override a drop in another, so [Warnings] says where forwarded packets are
-// dropped by default. kube-proxy's chain KUBE-FORWARD accepts what is established or marked to be masqueraded, but no new flow from another
-// node.
+// such an error when ours has to be made. Package neighbours tells of rules of nftables and iptables that use the mark and appear later. Of
+// others' configuration, only settings are changed (type setting): those of interfaces that would drop steered packets, or lead pods past
+// their holder, and with a fast path two of conntrack (package fastpath). Their former values are on record in the table, and [Cleanup]
+// restores them. Firewalls of others are not changed: an accept in this table would not override a drop in another, so [Warnings] says
+// where forwarded packets are dropped by default. kube-proxy's chain KUBE-FORWARD accepts what is established or marked to be masqueraded,
+// but no new flow from another node.
 //
 // # Writing
 //
