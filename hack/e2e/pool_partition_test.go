@@ -24,6 +24,10 @@ func TestPool_PartitionHeals(t *testing.T) {
 	}
 }
 
+// foundNext is by how much later each further member is found dead that is lost at the same moment: members are probed one after the other, and
+// one that hears less itself takes twice the time for a probe.
+const foundNext = 120 * time.Millisecond
+
 // partition cuts the holder of an address off from most other nodes, with as many as are no majority with it; with all, from all
 // other hosts, the control plane included. Then it ends that.
 func (w *poolWorld) partition(ip, what string, all bool) {
@@ -44,7 +48,7 @@ func (w *poolWorld) partition(ip, what string, all bool) {
 	began := time.Now()
 	w.must(w.Split(hosts(fewer), all))
 	next := w.anotherHas(ip, holder)
-	w.end(p, ip, what, began, w.fastest())
+	w.end(p, ip, what, began, w.fastest()+time.Duration(len(fewer)-1)*foundNext)
 	if !slices.Contains(most, next) {
 		w.Errorf("%s, %s: %s has taken it, which reaches no majority", ip, what, next.Name)
 	}
