@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -213,6 +214,9 @@ func wantDestination(network, _ string, c syscall.RawConn) error {
 // again until ctx ends, after 5 s when it has no deadline. A UDP or SCTP question
 // from a fixed port continues the flow before it as long as conntrack remembers
 // that one: 30 s for UDP, 3 s for SCTP by default.
+//
+// What an unanswered question leaves in the conntrack of a node is continued by a later one that gets the same port by chance: where
+// that matters, src is a [FreshPort].
 func (h *Host) Ask(ctx context.Context, network string, dst netip.AddrPort, src uint16) (netip.Addr, error) {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
@@ -235,6 +239,14 @@ func (h *Host) Ask(ctx context.Context, network string, dst netip.AddrPort, src 
 	}
 	return seen, nil
 }
+
+// firstFresh and freshPorts are below the ports that Linux gives, and those of NodePorts.
+const firstFresh, freshPorts = 20000, 10000
+
+var freshPort atomic.Uint32
+
+// FreshPort returns a source port that the last thousands of calls have not returned.
+func FreshPort() uint16 { return uint16(firstFresh + freshPort.Add(1)%freshPorts) }
 
 func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {

@@ -269,17 +269,15 @@ func TestWriter_KernelGoesThroughTheTrees(t *testing.T) {
 // seenAsTraced has every pod ask destination under each of the plans.
 func (n *node) seenAsTraced(plans map[string]kernel.Desired, destination netip.Addr) {
 	n.Helper()
-	port := uint16(20000) // another one for each question, so that none goes on with the flow of another
 	for name, p := range plans {
 		n.write(p)
 		for _, from := range []*lab.Host{n.lab.Pod(1), n.lab.Pod(2)} {
-			port++
 			source := n.address(from)
 			_, want := Render(p).Trace(Packet{source, destination, kernel.UDP})
 			if !want.IsValid() {
 				want = source
 			}
-			got, err := from.Ask(n.Context(), n.udp(), netip.AddrPortFrom(destination, 8080), port)
+			got, err := from.Ask(n.Context(), n.udp(), netip.AddrPortFrom(destination, 8080), lab.FreshPort())
 			if err != nil || got != want {
 				n.Errorf("%s: %s is seen at %s as %s, want %s (%v)", name, source, destination, got, want, err)
 			}

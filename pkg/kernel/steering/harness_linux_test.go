@@ -42,8 +42,6 @@ type cluster struct {
 	markMask          uint32
 	// over is the family of the addresses by which the nodes know each other.
 	over kernel.Family
-	// silent counts the questions that were not to be answered.
-	silent uint16
 	// homes are pods whose nodes are known.
 	homes []*lab.Host
 	// roaming: pods may leave through any node.

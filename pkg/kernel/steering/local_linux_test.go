@@ -362,7 +362,6 @@ func TestLocal_Packets(t *testing.T) {
 		both := func(tcp, all netip.Addr) kernel.Desired {
 			return n.plan(kernel.Binding{Pod: pod, Protocol: kernel.All, EgressIP: all}, kernel.Binding{Pod: pod, Protocol: kernel.TCP, EgressIP: tcp})
 		}
-		source := uint16(20000) // another one for each question, so that none goes on with the flow of another
 		for name, test := range map[string]struct {
 			plan     kernel.Desired
 			protocol string
@@ -383,8 +382,7 @@ func TestLocal_Packets(t *testing.T) {
 			"to that of its protocol":      {both(another, third), "tcp", another, node},
 		} {
 			n.write(test.plan)
-			source++
-			seen, err := l.Pod(1).Ask(t.Context(), test.protocol+suffix, netip.AddrPortFrom(test.to, port), source)
+			seen, err := l.Pod(1).Ask(t.Context(), test.protocol+suffix, netip.AddrPortFrom(test.to, port), lab.FreshPort())
 			if err != nil || seen != test.want {
 				t.Errorf("%s: seen as %s (%v), want %s", name, seen, err, test.want)
 			}

@@ -28,8 +28,6 @@ const (
 	port = 8080
 	// unanswered is how long a question waits that should not be answered.
 	unanswered = 300 * time.Millisecond
-	// silentPorts: the source ports of such questions follow it, below those that the kernel gives.
-	silentPorts = 20000
 )
 
 // network is a network of the lab's servers: "tcp" of the cluster's family.
@@ -63,14 +61,12 @@ func (c *cluster) sees(what string, pod *lab.Host, protocol string, to, want net
 	}
 }
 
-// unseen fails if a server at an address answers the pod in time, and returns why there was no answer. Each question has another source
-// port: what stays of it in the nodes' conntrack is not taken for a later flow.
+// unseen fails if a server at an address answers the pod in time, and returns why there was no answer.
 func (c *cluster) unseen(what string, pod *lab.Host, protocol string, to netip.Addr, wait time.Duration) error {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(c.Context(), wait)
 	defer cancel()
-	c.silent++
-	seen, err := pod.Ask(ctx, c.network(protocol), netip.AddrPortFrom(to, port), silentPorts+c.silent)
+	seen, err := pod.Ask(ctx, c.network(protocol), netip.AddrPortFrom(to, port), lab.FreshPort())
 	if err == nil {
 		c.Errorf("%s, %s: seen as %s, want nothing to leave", what, protocol, seen)
 	}
