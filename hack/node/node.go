@@ -57,7 +57,8 @@ type Node struct {
 
 // New makes a node with a configuration that has what all tests need. Nothing runs yet. At
 // the test's end, or that of the test's process, its own is killed; if the test failed its output is
-// logged, from the last Reset on, and all of it is kept, see [lab.LogFile]. Its files are the lab's.
+// logged, from the last Reset on, and all of it is kept, see [lab.LogFile], with what the node and its kernel have at the end. Its
+// files are the lab's.
 func New(t testing.TB, name string, host *lab.Host) *Node {
 	t.Helper()
 	dir, err := host.MkdirTemp(name + "-")
@@ -73,6 +74,9 @@ func New(t testing.TB, name string, host *lab.Host) *Node {
 	n.Printed = newOutput(t, lab.LogFile(t, name))
 	n.Configure("")
 	t.Cleanup(func() {
+		if t.Failed() && n.process != nil {
+			n.collect()
+		}
 		n.Kill()
 		n.removeLock()
 		if t.Failed() {
@@ -80,6 +84,25 @@ func New(t testing.TB, name string, host *lab.Host) *Node {
 		}
 	})
 	return n
+}
+
+// collect keeps the archive for a bug report and the conntrack table in a folder beside the logs.
+func (n *Node) collect() {
+	dir := lab.LogFile(n.t, n.Name+"-state")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.t.Context()), Soon)
+	defer cancel()
+	err := os.Mkdir(dir, 0o700)
+	if err == nil {
+		var flows string
+		flows, err = n.Host.Run(ctx, "conntrack", "-L", "-o", "extended")
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "conntrack"), []byte(flows), 0o600))
+	}
+	if out, archive := n.Command(ctx, "egress", "collect", "--config="+n.Config(), "--directory="+dir).CombinedOutput(); archive != nil {
+		err = errors.Join(err, fmt.Errorf("%w: %s", archive, out))
+	}
+	if err != nil {
+		n.t.Logf("the state of %s is not kept, or not all of it: %v", n.Name, err)
+	}
 }
 
 // removeLock removes the lock file that a killed process leaves in the machine's /run.
