@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -464,22 +466,38 @@ func (h *Host) addAddr(dev string, a *netlink.Addr) error {
 	if a.IP.To4() != nil {
 		return nil
 	}
-	return h.waitSolicitable(dev, a.IP)
+	return h.waitSolicitable(link, a.IP)
 }
 
 // waitSolicitable waits until the host has joined the solicited-node multicast
-// group of its new address (RFC 4291, section 2.7.1). The kernel joins a moment
-// after it added the address, and a neighbour whose solicitation comes before
-// that asks again only a second later.
-func (h *Host) waitSolicitable(dev string, ip net.IP) error {
-	joined := regexp.MustCompile(fmt.Sprintf(`(?m)^\d+\s+%s\s+ff0200000000000000000001ff%x\s`, dev, []byte(ip[13:])))
-	err := poll(context.Background(), func() (bool, error) {
+// group of its new address (RFC 4291, section 2.7.1), once for each of its addresses
+// in that group. The kernel joins a moment after it added the address, and a neighbour
+// whose solicitation comes before that asks again only a second later. An address that is
+// deleted before it has joined takes the group from the others.
+func (h *Host) waitSolicitable(link netlink.Link, ip net.IP) error {
+	addrs, err := h.nl.AddrList(link, netlink.FAMILY_V6)
+	if err != nil {
+		return fmt.Errorf("%s: list addresses: %w", h.Name, err)
+	}
+	members := 0
+	for _, a := range addrs {
+		if bytes.Equal(a.IP[13:], ip[13:]) {
+			members++
+		}
+	}
+	users := regexp.MustCompile(fmt.Sprintf(`(?m)^%d\s+\S+\s+ff0200000000000000000001ff%x\s+(\d+)`, link.Attrs().Index, []byte(ip[13:])))
+	err = poll(context.Background(), func() (bool, error) {
 		var groups []byte
 		err := h.Do(func() (err error) {
 			groups, err = os.ReadFile("/proc/thread-self/net/igmp6")
 			return err
 		})
-		return joined.Match(groups), err
+		joined := users.FindSubmatch(groups)
+		if joined == nil || err != nil {
+			return false, err
+		}
+		n, err := strconv.Atoi(string(joined[1]))
+		return n >= members, err
 	})
 	if err != nil {
 		return fmt.Errorf("%s: wait for the multicast group of %s: %w", h.Name, ip, err)

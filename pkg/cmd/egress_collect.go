@@ -282,7 +282,7 @@ func kernelParts() []bugreport.Part {
 		bugreport.Programs("iptables.txt", []string{"iptables-save", "-c"}, []string{"ip6tables-save", "-c"}),
 		{Name: "nftables.txt", Make: nftTables},
 		bugreport.Programs("routes.txt", []string{"ip", "rule"}, []string{"ip", "-6", "rule"}, []string{"ip", "route", "show", "table", "all"}, []string{"ip", "-6", "route", "show", "table", "all"}),
-		bugreport.Programs("links.txt", []string{"ip", "-d", "-s", "link"}, []string{"ip", "addr"}, []string{"ip", "neigh"}, []string{"ip", "-6", "neigh"}, []string{"bridge", "fdb"}),
+		bugreport.Programs("links.txt", []string{"ip", "-d", "-s", "link"}, []string{"ip", "addr"}, []string{"ip", "neigh"}, []string{"ip", "-6", "neigh"}, []string{"cat", "/proc/net/igmp6"}, []string{"bridge", "fdb"}),
 		{Name: "conntrack.txt", Make: counters},
 	}
 }

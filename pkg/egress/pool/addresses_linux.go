@@ -40,6 +40,8 @@ type links struct {
 	// other software has put there.
 	ours    map[netip.Addr]int
 	foreign map[netip.Addr]int
+	// groups are those of all IPv6 addresses, each with how many.
+	groups map[group]int
 }
 
 // subnetOn is a subnet of an interface.
@@ -54,7 +56,7 @@ func (k kernelAddresses) read() (*links, error) {
 }
 
 func (k kernelAddresses) readOnce() (*links, error) {
-	l := &links{at: time.Now(), byIndex: map[int]*net.Interface{}, up: map[int]bool{}, ours: map[netip.Addr]int{}, foreign: map[netip.Addr]int{}}
+	l := &links{at: time.Now(), byIndex: map[int]*net.Interface{}, up: map[int]bool{}, ours: map[netip.Addr]int{}, foreign: map[netip.Addr]int{}, groups: map[group]int{}}
 	list, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
@@ -82,6 +84,9 @@ func (k kernelAddresses) readOnce() (*links, error) {
 func (l *links) add(k kernelAddresses, a netlink.Addr) {
 	ip, _ := netip.AddrFromSlice(a.IP)
 	ip = ip.Unmap()
+	if ip.Is6() {
+		l.groups[groupOf(ip, a.LinkIndex)]++
+	}
 	bits, size := a.Mask.Size()
 	_, neighbours := l.byIndex[a.LinkIndex]
 	switch {

@@ -259,6 +259,9 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event)
 		}
 		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, PassOn: t.PassOn, Since: t.Since})
 	}
+	if unjoined, err := r.kernel.join(l, slices.Concat(unserved, served)); len(unjoined) > 0 {
+		logger.Error(err, "The kernel has not joined the multicast groups of egress IPs yet; neighbours may not find these", "addresses", unjoined)
+	}
 	r.advertiseAndRepeat(logger, unserved)
 	for i := range moves {
 		moves[i].At = time.Now()

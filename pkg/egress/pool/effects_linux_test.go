@@ -67,6 +67,8 @@ func (k *fakeKernel) put(ip netip.Addr, index int) error {
 	return nil
 }
 
+func (k *fakeKernel) join(*links, []netip.Addr) ([]netip.Addr, error) { return nil, nil }
+
 func (k *fakeKernel) remove(ip netip.Addr, _ int) error {
 	if k.unremove {
 		return errFake

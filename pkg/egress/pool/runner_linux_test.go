@@ -582,6 +582,40 @@ func TestKernelAddresses_ServedWithoutASubnet(t *testing.T) {
 	}
 }
 
+// TestKernelAddresses_JoinTheirGroups: an IPv6 address that is put here and at once removed does not leave the multicast group of
+// another one, the node's own, with the same last 24 bits. What has not joined is told.
+func TestKernelAddresses_JoinTheirGroups(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{IPv6: true})
+	p, own, ip := testPool{T: t}, l.Node().V6, netip.MustParseAddr("2001:db8:0:2::100:2")
+	k := kernelAddresses{networks: []netip.Prefix{netip.PrefixFrom(ip, 112).Masked()}}
+	p.must(l.Node().Do(func() error {
+		before, err := k.read()
+		if err != nil {
+			return err
+		}
+		link, _ := before.link(ip)
+		for range 200 {
+			if err := k.put(ip, link.Index); err != nil {
+				return err
+			}
+			if late, err := k.join(before, []netip.Addr{ip}); err != nil || len(late) > 0 {
+				return fmt.Errorf("the groups of %v are not joined: %w", late, err)
+			}
+			if err := k.remove(ip, link.Index); err != nil {
+				return err
+			}
+		}
+		late, err := k.join(before, []netip.Addr{ip})
+		if !slices.Equal(late, []netip.Addr{ip}) {
+			t.Errorf("told are %v, want %s, which is not there", late, ip)
+		}
+		return err
+	}))
+	if len(answersTo(t, l.Outside(), []netip.Addr{own})) == 0 {
+		t.Errorf("nobody answers for %s any more", own)
+	}
+}
+
 // TestDefaultGateways_OfAllRoutes: also those by link-local addresses, of which the interface matters, and of several next hops.
 func TestDefaultGateways_OfAllRoutes(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{IPv6: true})
