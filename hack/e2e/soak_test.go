@@ -271,6 +271,11 @@ func (s *soak) quiet() {
 	s.latencies = append(s.latencies, time.Since(began))
 	s.history.calm(s.world, objects)
 	s.settled()
+	for _, m := range s.members {
+		if out, errs, status := m.Openshift("egress", "verify", "--socket="+m.Socket()); status != 0 {
+			s.Errorf("%s: what steers packets is not as planned:\n%s%s", m.Name, out, errs)
+		}
+	}
 	ctx, cancel := context.WithTimeout(s.Context(), soon)
 	defer cancel()
 	s.must(s.residents.Round(ctx))

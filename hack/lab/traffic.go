@@ -102,6 +102,7 @@ type stream struct {
 	busy        bool
 	answered    time.Time // start of the last question that was answered
 	silentSince time.Time // start of the first that was not, since then
+	unanswered  error     // why the last that was not was not
 }
 
 func (s *stream) String() string {
@@ -196,7 +197,7 @@ func (t *Traffic) wait(ctx context.Context) {
 
 // Round returns when every host has been answered, on every network, in a new
 // flow and in its kept one, to a question asked after the call. An error names
-// those that had no answer when ctx ended.
+// those that had no answer when ctx ended, and why their last questions had none.
 func (t *Traffic) Round(ctx context.Context) error {
 	start := time.Now()
 	t.mu.Lock()
@@ -205,7 +206,7 @@ func (t *Traffic) Round(ctx context.Context) error {
 		var missing []string
 		for _, s := range t.streams {
 			if s.answered.Before(start) {
-				missing = append(missing, s.String())
+				missing = append(missing, fmt.Sprintf("%s (%v)", s, s.unanswered))
 			}
 		}
 		if len(missing) == 0 {
@@ -308,6 +309,7 @@ func (s *stream) tell(q Question) (silence time.Duration) {
 		if s.silentSince.IsZero() {
 			s.silentSince = q.Start
 		}
+		s.unanswered = q.Err
 		return q.End.Sub(s.silentSince)
 	}
 	s.answered = q.Start
