@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -22,8 +23,9 @@ const (
 	// ever: the next holder gets the same epoch. Of several nodes with it, those that give signs of life count first, and of these
 	// the one that has announced the address last.
 	MaxEpoch = 1 << 40
-	// maxRevision is the largest revision that is read: after one near 2^64 no other could follow.
-	maxRevision = 1 << 40
+	// maxRevision is the largest revision that is read: after one near 2^64 no other could follow. Revisions are milliseconds, see
+	// [portblocks.NextRevision].
+	maxRevision = 1 << 42
 	// doubtful is the first revision of a Lease that says nothing of what is later: no honest node gets there, and whoever may
 	// write Leases can write it. It is so far below maxRevision that no process gets from here to there.
 	doubtful = maxRevision / 2
@@ -280,21 +282,22 @@ func (d *Directory) HandingOver(now time.Time) iter.Seq[netip.Addr] {
 }
 
 // NextRevision returns the revision of what this node says next, after that of what its process has said last; 0 if it has said
-// nothing. All nodes read it, and follow it rather than this node's Lease of now, whoever has written that.
+// nothing. All nodes read it, and follow it rather than this node's Lease of now, whoever has written that, and rather than what an
+// earlier process has announced directly and was killed before its Lease had it.
 func (d *Directory) NextRevision(said uint64) uint64 {
 	if n := d.nodes[d.config.NodeName]; n != nil && n.lease != nil {
-		return nextRevision(said, n.lease.Revision)
+		return nextRevision(said, n.lease.Revision, d.now)
 	}
-	return nextRevision(said, 0)
+	return nextRevision(said, 0, d.now)
 }
 
 // nextRevision returns the one after that of what a process has said last, and of its node's Lease unless that is doubtful. So it
 // is at most doubtful, and as many more as the process says something else.
-func nextRevision(said, lease uint64) uint64 {
+func nextRevision(said, lease uint64, now time.Time) uint64 {
 	if lease >= doubtful {
-		return said + 1
+		return portblocks.NextRevision(said, now)
 	}
-	return max(said, lease) + 1
+	return portblocks.NextRevision(max(said, lease), now)
 }
 
 // Ways returns the ways of packets that have these egress IPs and do not leave from this node.

@@ -336,6 +336,27 @@ func TestDirectory_PoisonedRevision(t *testing.T) {
 	}
 }
 
+// TestDirectory_RestartedNodeHasNothing: a process that is killed before its Lease has what it announced directly is forgotten with
+// the Lease of the next one.
+func TestDirectory_RestartedNodeHasNothing(t *testing.T) {
+	own, reader := newDirectory(), newDirectory()
+	apply(own, timed{0, announced(me, 0, nil)})
+	apply(reader, timed{0, seen(me, true)}, timed{0, seen("node-a", true)}, timed{0, announced("node-a", 0, nil)})
+	var said uint64
+	for range 5 { // addresses came and went, while the API server was away
+		said = own.NextRevision(said)
+	}
+	apply(reader, timed{1, direct("node-a", said, map[netip.Addr]uint64{ips[0]: 3})})
+	own = newDirectory()
+	apply(own, timed{2, announced(me, 0, nil)})
+	restarted := announced("node-a", 2, nil)
+	restarted.Revision = own.NextRevision(0)
+	apply(reader, timed{2, restarted})
+	if got := reader.Holder(ips[0], at(2)); got.State == Remote {
+		t.Errorf("packets still go to %s, which has nothing: revision %d after %d", got.Node, restarted.Revision, said)
+	}
+}
+
 // TestDirectory_MovesAtTheHighestEpoch: once somebody has announced the highest epoch, the address goes on to move.
 func TestDirectory_MovesAtTheHighestEpoch(t *testing.T) {
 	ip := ips[0]

@@ -20,7 +20,7 @@
 //	metadata:
 //	  annotations:
 //	    network.openshift.io/egress-addresses: '{"203.0.113.10": {"epoch": 3}}'
-//	    network.openshift.io/egress-addresses-revision: "17"
+//	    network.openshift.io/egress-addresses-revision: "28857600017"
 //	    network.openshift.io/egress-choices: '{"shop/web": {"10.128.0.11": "203.0.113.10"}}'
 //	    network.openshift.io/egress-configuration: '{"cluster-cidr": ["10.128.0.0/14"]}'
 //	    network.openshift.io/egress-port-blocks-assigned: '[{"pod": {"name": "web-0", …}, "ports": {"first": 1024, "last": 1535}, …}]'
@@ -29,8 +29,9 @@
 // either way, than that of a lost holder, and than those that members of the pool have told. The epoch stays if an address of the pool is
 // back on the interface of a node that has not given it up, and a process that starts keeps the epoch in its node's Lease.
 //
-// The revision grows each time the node says something else, and at a start continues from the Lease's: of two statements of a node, the
-// one with the higher revision is the later one.
+// The revision grows each time the node says something else: it is the time in milliseconds since 2026, or one more than the last one
+// and the Lease's if the clock was set back. Of two statements of a node, the one with the higher revision is the later one, also if a
+// process was killed before its Lease had what it announced directly.
 //
 // The choices are the egress IPs that the node has chosen for those of its pods whose Services have several. They are in the Lease alone.
 // A node with choices has a Lease even without an address, and writes it again when somebody deletes or changes it. Choices count until

@@ -77,12 +77,12 @@ func TestReadLease_Errors(t *testing.T) {
 }
 
 func TestReadLease_Revision(t *testing.T) {
-	for text, want := range map[string]uint64{"0": 0, "1099511627776": maxRevision} {
+	for text, want := range map[string]uint64{"0": 0, "4398046511104": maxRevision} {
 		if got, err := readLease(leaseWith(map[string]string{RevisionAnnotation: text})); got.Revision != want || err != nil {
 			t.Errorf("%s: got %d, %v", text, got.Revision, err)
 		}
 	}
-	for _, text := range []string{"", "-1", "1.5", "1099511627777", "18446744073709551615", "18446744073709551616"} {
+	for _, text := range []string{"", "-1", "1.5", "4398046511105", "18446744073709551615", "18446744073709551616"} {
 		got, err := readLease(leaseWith(map[string]string{Annotation: `{"203.0.113.10": {"epoch": 3}}`, RevisionAnnotation: text}))
 		if err == nil || !strings.Contains(err.Error(), RevisionAnnotation) || got.Addresses[addr("203.0.113.10")] != 3 || got.Revision != 0 {
 			t.Errorf("%q: got %v, %v", text, got, err)

@@ -184,7 +184,8 @@ func (l Leases) Withdraw(ctx context.Context, node string) error {
 		if text := lease.Annotations[Annotation]; lease.Name != node || (text == "" || text == "{}") && lease.Annotations[ChoicesAnnotation] == "" && lease.Annotations[portblocks.AssignedAnnotation] == "" {
 			continue
 		}
-		patch, err := announcement{node: node, Published: Published{Statement: Statement{Revision: nextRevision(0, said.Revision)}}}.patch(time.Now())
+		now := time.Now()
+		patch, err := announcement{node: node, Published: Published{Statement: Statement{Revision: nextRevision(0, said.Revision, now)}}}.patch(now)
 		if err != nil {
 			return err
 		}
