@@ -282,8 +282,8 @@ func (d *Directory) HandingOver(now time.Time) iter.Seq[netip.Addr] {
 }
 
 // NextRevision returns the revision of what this node says next, after that of what its process has said last; 0 if it has said
-// nothing. All nodes read it, and follow it rather than this node's Lease of now, whoever has written that, and rather than what an
-// earlier process has announced directly and was killed before its Lease had it.
+// nothing. All nodes read it, and follow it rather than this node's present Lease, whoever has written that. They also follow it rather
+// than what an earlier process announced directly, even if that process was killed before its Lease had it, unless the clock was set back.
 func (d *Directory) NextRevision(said uint64) uint64 {
 	if n := d.nodes[d.config.NodeName]; n != nil && n.lease != nil {
 		return nextRevision(said, n.lease.Revision, d.now)

@@ -29,9 +29,10 @@
 // either way, than that of a lost holder, and than those that members of the pool have told. The epoch stays if an address of the pool is
 // back on the interface of a node that has not given it up, and a process that starts keeps the epoch in its node's Lease.
 //
-// The revision grows each time the node says something else: it is the time in milliseconds since 2026, or one more than the last one
-// and the Lease's if the clock was set back. Of two statements of a node, the one with the higher revision is the later one, also if a
-// process was killed before its Lease had what it announced directly.
+// The revision grows each time the node says something else: it is the time in milliseconds since 2026, or one more than the larger of
+// the last one and the Lease's if the clock is behind that. Of two statements of a node, the one with the higher revision is the later
+// one. That is so even if a process was killed before its Lease had what it announced directly, unless the clock was set back since, or
+// the node has no Lease and nothing to say: then the direct statement counts until it was not repeated for 40 seconds.
 //
 // The choices are the egress IPs that the node has chosen for those of its pods whose Services have several. They are in the Lease alone.
 // A node with choices has a Lease even without an address, and writes it again when somebody deletes or changes it. Choices count until

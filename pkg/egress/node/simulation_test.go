@@ -295,7 +295,9 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 }
 
 // clock is a node's time.
-func (s *simulation) clock(n *simulatedNode) time.Time { return time.Unix(1e9, 0).Add(s.now + n.skew) }
+func (s *simulation) clock(n *simulatedNode) time.Time {
+	return time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC).Add(s.now + n.skew)
+}
 
 // stage is the order in which [pool.Runner] acts: addresses are taken when others are released, and the members are told then.
 func stage(a pool.Action) int {

@@ -24,13 +24,16 @@ type said struct {
 	blocks   []kernel.Block
 }
 
-// beginning is when revisions begin: so they fit where nodes bound them, far beyond this century's first half.
+// beginning is when revisions begin: so they fit where nodes bound them until 2095, and where those of older releases do until 2043.
 var beginning = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// latest bounds the revisions that a clock makes: one that is far ahead must not lead to some that nodes doubt or do not read.
+const latest = 1<<41 - 1<<20
 
 // NextRevision returns the revision of what a node says after another one; 0 if its process has said nothing. It is the time, so that what
 // a process says that starts is later than what the one before has said. If the clock was set back, that is so as soon as its Lease says it.
 func NextRevision(last uint64, now time.Time) uint64 {
-	return max(last+1, uint64(max(now.Sub(beginning).Milliseconds(), 0)))
+	return max(last+1, uint64(min(max(now.Sub(beginning).Milliseconds(), 0), latest)))
 }
 
 // NewMap returns a Map of which nobody has said anything.

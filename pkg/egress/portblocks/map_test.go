@@ -115,7 +115,9 @@ func TestNextRevision_Grows(t *testing.T) {
 	if second, after := NextRevision(first, now.Add(-time.Minute)), NextRevision(0, now.Add(time.Minute)); second <= first || after <= second || first == 0 {
 		t.Errorf("%d, %d, %d", first, second, after)
 	}
-	if far := NextRevision(0, beginning.AddDate(30, 0, 0)); far >= 1<<40 {
-		t.Errorf("%d is too large for the bound of revisions", far)
+	for years, bound := range map[int]uint64{17: 1 << 39, 69: 1 << 41, 100: 1 << 41, 1000: 1 << 41} {
+		if far := NextRevision(0, beginning.AddDate(years, 0, 0)); far >= bound {
+			t.Errorf("in %d years %d is too large for the bound of revisions", years, far)
+		}
 	}
 }

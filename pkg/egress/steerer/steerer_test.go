@@ -614,7 +614,7 @@ func TestSteerer_TellsAtOnce(t *testing.T) {
 // TestSteerer_RevisionGoesOn over a restart, from what the Lease has.
 func TestSteerer_RevisionGoesOn(t *testing.T) {
 	s := newSteered(t, holders.Auto)
-	const later = 1 << 40 // than any clock has
+	const later = 1 << 40 // than the clock: it is there in 2060
 	s.Apply(holders.Announced{Node: "node-a", Statement: holders.Statement{Revision: later}, Source: holders.Lease})
 	s.Synced(v1.IPv4Protocol, cluster.Families[:1])
 	if s.node.Said().Revision != later+1 {
