@@ -40,7 +40,7 @@ type links struct {
 	// other software has put there.
 	ours    map[netip.Addr]int
 	foreign map[netip.Addr]int
-	// groups are those of all IPv6 addresses, each with how many.
+	// groups has how many IPv6 addresses are in each group.
 	groups map[group]int
 }
 

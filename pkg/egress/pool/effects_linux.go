@@ -259,9 +259,7 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event)
 		}
 		moves = append(moves, Move{Address: t.Address, Taken: true, Epoch: t.Epoch, Other: t.From, Why: t.Why, PassOn: t.PassOn, Since: t.Since})
 	}
-	if unjoined, err := r.kernel.join(l, slices.Concat(unserved, served)); len(unjoined) > 0 {
-		logger.Error(err, "The kernel has not joined the multicast groups of egress IPs yet; neighbours may not find these", "addresses", unjoined)
-	}
+	r.awaitGroups(logger, slices.Concat(unserved, served))
 	r.advertiseAndRepeat(logger, unserved)
 	for i := range moves {
 		moves[i].At = time.Now()
@@ -275,6 +273,17 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event)
 		return nil
 	}
 	return TakeFailed{Addresses: failed, Late: late}
+}
+
+// awaitGroups waits until neighbours can find addresses that were put here.
+func (r *Runner) awaitGroups(logger klog.Logger, put []netip.Addr) {
+	switch late, err := r.kernel.join(put); {
+	case err != nil:
+		logger.Error(err, "Cannot read which multicast groups the kernel has joined; neighbours may find egress IPs late", "addresses", put)
+	case len(late) > 0:
+		logger.Info("The kernel is slow to join the multicast groups of egress IPs. Neighbours may find these late, and if they are removed at once, "+
+			"may lose other addresses of this node with the same last 24 bits", "addresses", late)
+	}
 }
 
 var errLate = errors.New("it is too late")

@@ -27,6 +27,8 @@ type fakeKernel struct {
 	// age is how old what it has is when it has been read. changed is called before an address is put, if there is one.
 	age     time.Duration
 	changed func()
+	// joined are the addresses that were waited for, unjoined those that were in vain.
+	joined, unjoined []netip.Addr
 	// reads counts how often it was read.
 	reads int
 }
@@ -67,7 +69,10 @@ func (k *fakeKernel) put(ip netip.Addr, index int) error {
 	return nil
 }
 
-func (k *fakeKernel) join(*links, []netip.Addr) ([]netip.Addr, error) { return nil, nil }
+func (k *fakeKernel) join(put []netip.Addr) ([]netip.Addr, error) {
+	k.joined = append(k.joined, put...)
+	return k.unjoined, nil
+}
 
 func (k *fakeKernel) remove(ip netip.Addr, _ int) error {
 	if k.unremove {
@@ -128,6 +133,24 @@ func TestRunner_RemovesAgainWhatCouldNotBeRemoved(t *testing.T) {
 		if _, has := k.held[ip2]; len(k.held) != 1 || !has {
 			t.Errorf("%s: the kernel has %v, want %v, which was taken again", name, k.held, ip2)
 		}
+	}
+}
+
+// TestRunner_AwaitsTheGroupsOfWhatItTakes before it says that the addresses are here, which it says even if it has waited in vain.
+func TestRunner_AwaitsTheGroupsOfWhatItTakes(t *testing.T) {
+	r, k := newFakeRunner()
+	k.unjoined = []netip.Addr{ip2}
+	var moved []netip.Addr
+	r.config.Moved = func(moves []Move) {
+		for _, m := range moves {
+			moved = append(moved, m.Address)
+		}
+		if want := []netip.Addr{ip1, ip2}; !slices.Equal(k.joined, want) {
+			t.Errorf("waited for %v, want %v", k.joined, want)
+		}
+	}
+	if got := failed(r.doNow(take(ip1), take(ip2))); len(got) > 0 || len(moved) != 2 {
+		t.Errorf("failed to take %v, and took %v, want both taken", got, moved)
 	}
 }
 

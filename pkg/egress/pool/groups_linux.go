@@ -3,9 +3,9 @@ package pool
 import (
 	"encoding/hex"
 	"fmt"
-	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,36 +23,41 @@ func groupOf(ip netip.Addr, index int) group {
 }
 
 // joinLimit is how long to wait for the kernel to join groups. It takes less than a millisecond on an idle machine.
-const joinLimit = 100 * time.Millisecond
+const joinLimit = 50 * time.Millisecond
 
-// join returns when the kernel has joined the groups of addresses that were put on their interfaces after l was read, or those of
-// them whose group it has not joined in time. The kernel joins a moment after the address is there, and leaves with the address also
-// what it has not joined yet (addrconf_leave_solict): another address of the same group, the node's own perhaps, would be lost to
-// neighbours if this one was removed before.
-func (k kernelAddresses) join(l *links, put []netip.Addr) (late []netip.Addr, err error) {
-	if len(put) == 0 {
-		return nil, nil
+// join waits until the kernel has joined the groups of the addresses in put. It returns those whose group it has not joined in time,
+// as far as can be seen: sockets may be in a group, too.
+//
+// The kernel joins a moment after the address is there, and leaves with the address also what it has not joined yet
+// (addrconf_leave_solict). So a removal that comes too early takes the group from another address, the node's own perhaps, and neighbours
+// do not find that one any more.
+func (k kernelAddresses) join(put []netip.Addr) (late []netip.Addr, err error) {
+	waiting := slices.DeleteFunc(slices.Clone(put), netip.Addr.Is4)
+	if len(waiting) == 0 {
+		return nil, nil // nor is there IPv6, perhaps
 	}
-	want, of := maps.Clone(l.groups), map[netip.Addr]group{}
-	for _, ip := range put {
-		if link, found := l.link(ip); found && ip.Is6() {
-			of[ip] = groupOf(ip, link.Index)
-			if l.ours[ip] != link.Index {
-				want[of[ip]]++
-			}
+	for deadline := time.Now().Add(joinLimit); ; time.Sleep(joinLimit / 100) {
+		waiting, err = k.unjoined(waiting)
+		if err != nil || len(waiting) == 0 || time.Now().After(deadline) {
+			return waiting, err
 		}
 	}
-	for deadline := time.Now().Add(joinLimit); len(of) > 0; time.Sleep(time.Millisecond) {
-		users, err := groupUsers()
-		if err != nil {
-			return sorted(of), err
-		}
-		maps.DeleteFunc(of, func(_ netip.Addr, g group) bool { return users[g] >= want[g] })
-		if time.Now().After(deadline) {
-			break
-		}
+}
+
+// unjoined returns those addresses that are here and whose groups the kernel has joined for fewer addresses than it has.
+func (k kernelAddresses) unjoined(addresses []netip.Addr) ([]netip.Addr, error) {
+	users, err := groupUsers() // before the addresses are read: what comes in between is joined later
+	if err != nil {
+		return addresses, err
 	}
-	return sorted(of), nil
+	l, err := k.read()
+	if err != nil {
+		return addresses, err
+	}
+	return slices.DeleteFunc(slices.Clone(addresses), func(ip netip.Addr) bool {
+		index, here := l.ours[ip]
+		return !here || users[groupOf(ip, index)] >= l.groups[groupOf(ip, index)]
+	}), nil
 }
 
 // groupUsers returns for how many addresses, and sockets, the kernel is in each group.
@@ -74,7 +79,7 @@ func groupUsers() (map[group]int, error) {
 			if err != nil || len(bytes) != 3 {
 				return nil, fmt.Errorf("%s has the group %q", file, address)
 			}
-			users[group{index, [3]byte(bytes)}] += n
+			users[group{index, [3]byte(bytes)}] = n
 		}
 	}
 	return users, nil

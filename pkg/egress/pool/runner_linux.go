@@ -139,7 +139,7 @@ type Runner struct {
 type kernel interface {
 	read() (*links, error)
 	put(ip netip.Addr, index int) error
-	join(l *links, put []netip.Addr) (late []netip.Addr, err error)
+	join(put []netip.Addr) (late []netip.Addr, err error)
 	remove(ip netip.Addr, index int) error
 }
 
