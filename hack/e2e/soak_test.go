@@ -273,7 +273,7 @@ func (s *soak) quiet() {
 	s.settled()
 	for _, m := range s.members {
 		if out, errs, status := m.Openshift("egress", "verify", "--socket="+m.Socket()); status != 0 {
-			s.Errorf("%s: what steers packets is not as planned:\n%s%s", m.Name, out, errs)
+			s.Errorf("%s: egress verify ended with status %d:\n%s%s", m.Name, status, out, errs)
 		}
 	}
 	ctx, cancel := context.WithTimeout(s.Context(), soon)

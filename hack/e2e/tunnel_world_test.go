@@ -233,7 +233,7 @@ func (w *tunnelWorld) follows(node string, want bool, ports ...uint16) {
 }
 
 // podGoes waits until a pod's connections to a node's kubelet go by the tunnel, or directly, and the other side sees them come from
-// one of these addresses. Both may have to change: the node's addresses are the tunnel's business, and excluded from egress SNAT.
+// one of these addresses. The tunnel redirects, another component excludes nodes' addresses from egress SNAT, and either may come first.
 func (w *tunnelWorld) podGoes(pod *lab.Host, node string, want bool, as ...netip.Addr) {
 	w.Helper()
 	w.eventually(func() error {

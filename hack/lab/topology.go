@@ -475,20 +475,23 @@ func (h *Host) addAddr(dev string, a *netlink.Addr) error {
 // whose solicitation comes before that asks again only a second later. An address that is
 // deleted before it has joined takes the group from the others.
 func (h *Host) waitSolicitable(link netlink.Link, ip net.IP) error {
-	addrs, err := h.nl.AddrList(link, netlink.FAMILY_V6)
-	if err != nil {
-		return fmt.Errorf("%s: list addresses: %w", h.Name, err)
-	}
-	members := 0
-	for _, a := range addrs {
-		if bytes.Equal(a.IP[13:], ip[13:]) {
-			members++
-		}
-	}
 	users := regexp.MustCompile(fmt.Sprintf(`(?m)^%d\s+\S+\s+ff0200000000000000000001ff%x\s+(\d+)`, link.Attrs().Index, []byte(ip[13:])))
-	err = poll(context.Background(), func() (bool, error) {
+	err := poll(context.Background(), func() (bool, error) {
+		addrs, err := h.nl.AddrList(link, netlink.FAMILY_V6)
+		if errors.Is(err, netlink.ErrDumpInterrupted) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		members := 0
+		for _, a := range addrs {
+			if bytes.Equal(a.IP[13:], ip[13:]) {
+				members++
+			}
+		}
 		var groups []byte
-		err := h.Do(func() (err error) {
+		err = h.Do(func() (err error) {
 			groups, err = os.ReadFile("/proc/thread-self/net/igmp6")
 			return err
 		})

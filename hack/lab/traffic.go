@@ -102,7 +102,7 @@ type stream struct {
 	busy        bool
 	answered    time.Time // start of the last question that was answered
 	silentSince time.Time // start of the first that was not, since then
-	unanswered  error     // why the last that was not was not
+	unanswered  error     // of the last question; nil if it was answered
 }
 
 func (s *stream) String() string {
@@ -206,7 +206,11 @@ func (t *Traffic) Round(ctx context.Context) error {
 		var missing []string
 		for _, s := range t.streams {
 			if s.answered.Before(start) {
-				missing = append(missing, fmt.Sprintf("%s (%v)", s, s.unanswered))
+				text := s.String()
+				if s.unanswered != nil {
+					text += fmt.Sprintf(" (%v)", s.unanswered)
+				}
+				missing = append(missing, text)
 			}
 		}
 		if len(missing) == 0 {
@@ -312,7 +316,7 @@ func (s *stream) tell(q Question) (silence time.Duration) {
 		s.unanswered = q.Err
 		return q.End.Sub(s.silentSince)
 	}
-	s.answered = q.Start
+	s.answered, s.unanswered = q.Start, nil
 	if !s.silentSince.IsZero() {
 		silence = q.End.Sub(s.silentSince)
 		s.silentSince = time.Time{}

@@ -74,9 +74,6 @@ func New(t testing.TB, name string, host *lab.Host) *Node {
 	n.Printed = newOutput(t, lab.LogFile(t, name))
 	n.Configure("")
 	t.Cleanup(func() {
-		if t.Failed() && n.process != nil {
-			n.collect()
-		}
 		n.Kill()
 		n.removeLock()
 		if t.Failed() {
@@ -88,8 +85,8 @@ func New(t testing.TB, name string, host *lab.Host) *Node {
 
 // collect keeps the archive for a bug report and the conntrack table in a folder beside the logs.
 func (n *Node) collect() {
-	dir := lab.LogFile(n.t, n.Name+"-state")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.t.Context()), Soon)
+	dir := lab.LogFile(n.t, n.Name+"-state") // a folder
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.t.Context()), 5*Soon) // a process that hangs takes 20 s for each part
 	defer cancel()
 	err := os.Mkdir(dir, 0o700)
 	if err == nil {
@@ -233,6 +230,13 @@ func (n *Node) Openshift(args ...string) (stdout, stderr string, status int) {
 // to Printed.
 func (n *Node) Start(args ...string) {
 	n.t.Helper()
+	if n.process == nil { // all nodes' states are kept before any of them is killed
+		n.t.Cleanup(func() {
+			if n.t.Failed() {
+				n.collect()
+			}
+		})
+	}
 	n.process = n.Command(context.WithoutCancel(n.t.Context()), append([]string{"start", "node", "--config=" + n.Config(), "--loglevel=2"}, args...)...)
 	n.process.Stdout, n.process.Stderr = n.Printed, n.Printed
 	ended, err := lab.Start(n.process)
