@@ -121,7 +121,7 @@ func (n *Node) Config() string { return n.File("node-config.yaml") }
 func (n *Node) Socket() string { return n.File("egress.sock") }
 
 // Configure writes the configuration. arguments is YAML for proxyArguments, of which those
-// given override the tests' own.
+// given override the tests' own, and null takes one away.
 func (n *Node) Configure(arguments string) {
 	n.t.Helper()
 	own := map[string]any{
@@ -140,6 +140,7 @@ func (n *Node) Configure(arguments string) {
 	}
 	maps.Copy(own, n.Arguments)
 	maps.Copy(own, given)
+	maps.DeleteFunc(own, func(_ string, value any) bool { return value == nil })
 	config := map[string]any{
 		"kind": "NodeConfig", "apiVersion": "v1", "nodeName": n.Name,
 		"iptablesSyncPeriod": SyncPeriod.String(), "proxyArguments": own,
