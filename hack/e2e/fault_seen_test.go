@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
-	process "github.com/openshift/origin-node/hack/node"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
@@ -92,7 +91,7 @@ func isSeenAndRemoved(w *steeredWorld) {
 		}
 	})
 	w.scenario("differences are told", func() {
-		process.Eventually(w.T, process.SyncPeriod, func() error { // the node may be faster
+		w.eventually(func() error { // the node may be faster
 			_, err := source.Host.Run(w.Context(), "ip", "rule", "del", "pref", "901")
 			w.must(err)
 			out, status := verify()

@@ -109,7 +109,7 @@ func TestKeys_ByDefault(t *testing.T) {
 		first = w.kept()
 		moves(w.members[1])
 		for _, m := range w.members {
-			w.must(w.verifies(m, ""))
+			w.eventually(func() error { return w.verifies(m, "") })
 			if strings.Contains(m.Printed.String(), strings.TrimSpace(first)) {
 				w.Errorf("the log of %s has the key", m.Name)
 			}

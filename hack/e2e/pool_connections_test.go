@@ -199,9 +199,9 @@ func (c *connections) alive() (count int) {
 }
 
 // longestStall is how long a connection may wait that lives on. TCP repeats a packet after 0.2 s, and waits twice as long
-// each time, so it may be twice the time that the address was away, and more.
+// each time, so it may be twice the time that the address was away, and more: after 1.5 s it is repeated at 3.0 s.
 func (w *world) longestStall() time.Duration {
-	return lab.Stretch(by(w.T, 2*fastest, 2*fastest, 2*time.Second))
+	return lab.Stretch(by(w.T, 2*fastest+time.Second, 2*fastest+time.Second, 2*time.Second))
 }
 
 // end waits until all live, or none can any more, prints what has become of them, and fails if fewer live than that many

@@ -139,8 +139,9 @@ type probeEnd struct {
 	err   error
 }
 
-// slow is how long a connection takes at least whose first packet was lost: TCP repeats it after a second.
-const slow = 300 * time.Millisecond
+// slow is how long after another a connection may begin whose first packet is lost, where one fault may take some. late is how long one takes at
+// least whose first packet was lost: TCP repeats it after a second. A busy machine takes some hundred milliseconds for any.
+const slow, late = 300 * time.Millisecond, 900 * time.Millisecond
 
 // probe lets the pods of nodes other than that connect to the outside, in the family of an address.
 func (w *poolWorld) probe(ip string, than *member) *probes {
@@ -237,7 +238,7 @@ func (p *probes) judge(ip string) (r judgement) {
 			r.failed, r.failure = r.failed+1, e.err
 		case e.seen != netip.MustParseAddr(ip):
 			r.wrong++
-		case e.took > slow:
+		case e.took > late:
 			r.late++
 		default:
 			continue

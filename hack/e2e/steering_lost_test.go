@@ -18,7 +18,7 @@ const (
 	// handover is how long packets are dropped in silence whose egress IP is lost.
 	handover = 5 * time.Second
 	// attempted is how long a connection that hangs is waited for. TCP would send its SYN again after a second.
-	attempted = 500 * time.Millisecond
+	attempted = 900 * time.Millisecond
 	// refusals is how many refused connections of each pod and IP family are measured.
 	refusals = 100
 )

@@ -111,12 +111,12 @@ func TestTraffic_OneWrongAnswer(t *testing.T) {
 
 func TestTraffic_Silence(t *testing.T) {
 	l := threeNodes(t, Config{Masquerade: true})
-	traffic := startTraffic(t, TrafficConfig{To: outsideOf(l), Rate: 500, Timeout: 100 * time.Millisecond}, l.Pod(1), l.Pod(2))
+	traffic := startTraffic(t, TrafficConfig{To: outsideOf(l), Rate: 500, Timeout: 500 * time.Millisecond}, l.Pod(1), l.Pod(2))
 	round(t, traffic)
 	if err := l.SetLink(l.Pod(2), false); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	err := traffic.Round(ctx)
 	if err == nil || !strings.Contains(err.Error(), l.Pod(2).Name) || strings.Contains(err.Error(), l.Pod(1).Name) {

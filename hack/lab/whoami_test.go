@@ -47,7 +47,7 @@ func TestAsk_AnswerToAnotherTCPQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	if got, err := flow.Ask(ctx); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("half a line of another answer: got %s, %v, want a timeout", got, err)

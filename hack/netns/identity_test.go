@@ -150,6 +150,7 @@ func TestFlows_EndWhenTheirBindingChanges(t *testing.T) {
 		pod1, pod2 := n.Pod(1), n.Pod(2)
 		udp := []v1.ServicePort{{Name: "udp", Port: 80, Protocol: v1.ProtocolUDP}}
 		n.serve(n.Outside(), whoamiPort, "udp4", "udp6", "tcp4")
+		n.remembers()
 		n.start()
 		n.Ready()
 		begin := func() {

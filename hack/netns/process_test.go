@@ -30,7 +30,7 @@ import (
 
 // get asks an HTTP server on the node's loopback.
 func (n *node) get(url string) (body string, err error) {
-	client := http.Client{Timeout: time.Second, Transport: &http.Transport{
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 			err = n.Node().Do(func() (err error) {

@@ -85,7 +85,7 @@ func New(t testing.TB, name string, host *lab.Host) *Node {
 
 // collect keeps the archive for a bug report and the conntrack table in a folder beside the logs.
 func (n *Node) collect() {
-	dir := lab.LogFile(n.t, n.Name+"-state") // a folder
+	dir := lab.LogFile(n.t, n.Name+"-state")
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(n.t.Context()), 5*Soon) // a process that hangs takes 20 s for each part
 	defer cancel()
 	err := os.Mkdir(dir, 0o700)
@@ -313,7 +313,7 @@ func (n *Node) End(signal syscall.Signal) {
 	n.Signal(signal)
 	select {
 	case <-n.ended:
-	case <-time.After(lab.Stretch(5 * time.Second)):
+	case <-time.After(lab.Stretch(15 * time.Second)):
 		n.Signal(syscall.SIGQUIT) // its log says then what each goroutine waits for
 		n.Exit()
 		n.t.Fatalf("%s does not end promptly on %s", n.Name, signal)

@@ -55,7 +55,7 @@ func (c *cluster) serve(h *lab.Host, protocols ...string) (servers []*lab.Server
 // sees fails unless a server at an address sees the pod as want.
 func (c *cluster) sees(what string, pod *lab.Host, protocol string, to, want netip.Addr) {
 	c.Helper()
-	seen, err := pod.Ask(c.Context(), c.network(protocol), netip.AddrPortFrom(to, port), 0)
+	seen, err := pod.Ask(c.Context(), c.network(protocol), netip.AddrPortFrom(to, port), lab.FreshPort())
 	if err != nil || seen != want {
 		c.Errorf("%s, %s: seen as %s (%v), want %s", what, protocol, seen, err, want)
 	}
