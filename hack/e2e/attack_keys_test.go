@@ -199,21 +199,18 @@ func TestAttack_BoundPortWhileNodeIsAway(t *testing.T) {
 			w := newSteeredWorld(t, settings{families: []v1.IPFamily{family}}, nil)
 			victim, away := w.members[1], w.members[2]
 			away.Kill()
-			before := w.counted(victim, "unauthenticated") + w.counted(victim, "accepted")
+			before := w.counted(victim, "unauthenticated")
 			end, pid := w.lies(away.Host, liar{
 				Bind: netip.AddrPortFrom(w.nodeAddress(away), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(w.nodeAddress(victim), lab.AnnouncePort)},
 				Nodes: []string{away.Name, w.holder.Name}, Addresses: addrs(w.egressIPs), Parts: 1,
 			})
 			w.eventually(func() error {
-				if now := w.counted(victim, "unauthenticated") + w.counted(victim, "accepted"); now < before+20 || w.counted(victim, "unauthenticated") < 20 {
+				if now := w.counted(victim, "unauthenticated"); now < before+20 {
 					return fmt.Errorf("%s has counted %v of what the liar says", victim.Name, now-before)
 				}
 				return nil
 			})
 			w.knownBy("both", victim)
-			if w.counted(victim, "unauthenticated") < 20 {
-				t.Error("the liar is not counted")
-			}
 			w.only(w.holder.Host, w.sends(w.answered))
 
 			away.AnewReady()

@@ -139,8 +139,9 @@ type probeEnd struct {
 	err   error
 }
 
-// slow is how long after another a connection may begin whose first packet is lost, where one fault may take some. late is how long one takes at
-// least whose first packet was lost: TCP repeats it after a second. A busy machine takes some hundred milliseconds for any.
+// slow is the longest time between the first and the last connection that did not work at once, where a fault may cost a few. late is
+// the shortest time that a connection takes whose SYN was lost: TCP repeats it after a second. On a busy machine any connection may take
+// some hundred milliseconds.
 const slow, late = 300 * time.Millisecond, 900 * time.Millisecond
 
 // probe lets the pods of nodes other than that connect to the outside, in the family of an address.

@@ -448,6 +448,7 @@ func bindingGoesOnOneNodeFirst(w *steeredWorld) {
 		flows := w.flows(pod, "tcp", "udp")
 		w.holder.link.Hold()
 		w.bind(false, source)
+		w.atRest(source)
 		w.leaves("tcp", pod)
 		w.ended(flows)
 		w.must(w.holder.link.Heal())

@@ -309,7 +309,7 @@ func (w *tunnelWorld) streamsTo(from *lab.Host, node string, port uint16) (strea
 func (w *tunnelWorld) end(streams []*lab.AskedConn) {
 	w.Helper()
 	for _, c := range streams {
-		if err := c.Ends(soon); err != nil {
+		if err := c.Ends(10 * time.Second); err != nil {
 			w.Errorf("a connection that goes the wrong way: %v", err)
 		}
 	}

@@ -28,8 +28,7 @@ func movedLab(t *testing.T) *Lab {
 	return l
 }
 
-// Hosts on the nodes' network and behind a router find the address at the node that has it, from the first packet
-// after a move on.
+// Hosts on the nodes' network and behind a router find the address at the node that has it, at once after a move.
 func TestMoveAddr_HostsOutsideFollow(t *testing.T) {
 	l := movedLab(t)
 	for _, addr := range []netip.Addr{movedV4, movedV6} {

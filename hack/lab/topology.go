@@ -3,7 +3,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -477,6 +476,14 @@ func (h *Host) addAddr(dev string, a *netlink.Addr) error {
 func (h *Host) waitSolicitable(link netlink.Link, ip net.IP) error {
 	users := regexp.MustCompile(fmt.Sprintf(`(?m)^%d\s+\S+\s+ff0200000000000000000001ff%x\s+(\d+)`, link.Attrs().Index, []byte(ip[13:])))
 	err := poll(context.Background(), func() (bool, error) {
+		var groups []byte // before the addresses: what comes in between has not joined
+		err := h.Do(func() (err error) {
+			groups, err = os.ReadFile("/proc/thread-self/net/igmp6")
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
 		addrs, err := h.nl.AddrList(link, netlink.FAMILY_V6)
 		if errors.Is(err, netlink.ErrDumpInterrupted) {
 			return false, nil
@@ -486,18 +493,13 @@ func (h *Host) waitSolicitable(link netlink.Link, ip net.IP) error {
 		}
 		members := 0
 		for _, a := range addrs {
-			if bytes.Equal(a.IP[13:], ip[13:]) {
+			if [3]byte(a.IP[13:]) == [3]byte(ip[13:]) {
 				members++
 			}
 		}
-		var groups []byte
-		err = h.Do(func() (err error) {
-			groups, err = os.ReadFile("/proc/thread-self/net/igmp6")
-			return err
-		})
 		joined := users.FindSubmatch(groups)
-		if joined == nil || err != nil {
-			return false, err
+		if joined == nil {
+			return false, nil
 		}
 		n, err := strconv.Atoi(string(joined[1]))
 		return n >= members, err

@@ -275,7 +275,7 @@ func (r *Runner) takeAddresses(logger klog.Logger, takes []Take) (failure Event)
 	return TakeFailed{Addresses: failed, Late: late}
 }
 
-// awaitGroups waits until neighbours can find addresses that were put here.
+// awaitGroups waits until neighbours can find addresses that were put here, for a moment at most.
 func (r *Runner) awaitGroups(logger klog.Logger, put []netip.Addr) {
 	switch late, err := r.kernel.join(put); {
 	case err != nil:

@@ -34,7 +34,7 @@ const joinLimit = 50 * time.Millisecond
 func (k kernelAddresses) join(put []netip.Addr) (late []netip.Addr, err error) {
 	waiting := slices.DeleteFunc(slices.Clone(put), netip.Addr.Is4)
 	if len(waiting) == 0 {
-		return nil, nil // nor is there IPv6, perhaps
+		return nil, nil // without IPv6 the kernel has no groups to read
 	}
 	for deadline := time.Now().Add(joinLimit); ; time.Sleep(joinLimit / 100) {
 		waiting, err = k.unjoined(waiting)
@@ -44,7 +44,7 @@ func (k kernelAddresses) join(put []netip.Addr) (late []netip.Addr, err error) {
 	}
 }
 
-// unjoined returns those addresses that are here and whose groups the kernel has joined for fewer addresses than it has.
+// unjoined returns those of the addresses that are on an interface whose group has fewer users than addresses.
 func (k kernelAddresses) unjoined(addresses []netip.Addr) ([]netip.Addr, error) {
 	users, err := groupUsers() // before the addresses are read: what comes in between is joined later
 	if err != nil {

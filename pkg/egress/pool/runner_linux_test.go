@@ -583,7 +583,8 @@ func TestKernelAddresses_ServedWithoutASubnet(t *testing.T) {
 }
 
 // TestKernelAddresses_JoinTheirGroups: an IPv6 address that is put here and at once removed does not leave the multicast group of
-// another one, the node's own, with the same last 24 bits.
+// another one, the node's own, with the same last 24 bits. What has not joined is told: the
+// kernel joins none on loopback.
 func TestKernelAddresses_JoinTheirGroups(t *testing.T) {
 	l := lab.ForTest(t, lab.Config{IPv6: true})
 	p, own, ip := testPool{T: t}, l.Node().V6, netip.MustParseAddr("2001:db8:0:2::100:2")
@@ -605,7 +606,14 @@ func TestKernelAddresses_JoinTheirGroups(t *testing.T) {
 				return err
 			}
 		}
-		return nil
+		const loopback = 1
+		if err := k.put(ip, loopback); err != nil {
+			return err
+		}
+		if late, err := k.join([]netip.Addr{ip}); err != nil || !slices.Equal(late, []netip.Addr{ip}) {
+			t.Errorf("not joined are %v, %v, want %s", late, err, ip)
+		}
+		return k.remove(ip, loopback)
 	}))
 	if len(answersTo(t, l.Outside(), []netip.Addr{own})) == 0 {
 		t.Errorf("nobody answers for %s any more", own)

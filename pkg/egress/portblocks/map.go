@@ -27,7 +27,7 @@ type said struct {
 // beginning is when revisions begin: so they fit where nodes bound them until 2095, and where those of older releases do until 2043.
 var beginning = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// latest bounds the revisions that a clock makes: one that is far ahead must not lead to some that nodes doubt or do not read.
+// latest is the largest revision that is taken from a clock, which may be far ahead. Nodes doubt larger ones, or do not read them.
 const latest = 1<<41 - 1<<20
 
 // NextRevision returns the revision of what a node says after another one; 0 if its process has said nothing. It is the time, so that what
