@@ -88,7 +88,7 @@
 //   - Epochs and revisions have an upper bound, far beyond what moves can reach. Higher ones are neither read nor sent. A node that
 //     announces an epoch at the bound does not keep the address for good: the next holder gets the same epoch, and then counts.
 //   - Whoever may write the Leases can set any revision. From half of the bound on, a Lease's revision does not show which statement is
-//     later: its node does not continue from it, but from what its process has said, or starts again, and all others follow what the node
+//     later: its node does not continue from it, but from the time, or from what its process has said, and all others follow what the node
 //     says directly. Below that, the node continues from it.
 //
 // Whoever has the key, as root on a node does, and can receive what is sent to a node's address, by forged ARP for example, can announce
