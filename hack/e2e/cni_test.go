@@ -22,13 +22,15 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cni"
 )
 
-// inEachWay runs a test in a world for each way in which rules are written.
+// inEachWay runs a test in a world for each way in which rules are written, several at the same time: most of its time is one program
+// waiting for another.
 func inEachWay(t *testing.T, test func(r *cniRuntime)) {
 	for name, s := range map[string]settings{"legacy": {backend: lab.Legacy}, "nft": {backend: lab.NFT}, "nftables": {backend: lab.NFT, nftables: true}} {
 		t.Run(name, func(t *testing.T) {
 			if s.backend == lab.Legacy {
 				belongsTo(t, usual)
 			}
+			t.Parallel()
 			test(newCNIWorld(t, s))
 		})
 	}
