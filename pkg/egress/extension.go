@@ -56,7 +56,7 @@ type Extension struct {
 	// ports checks the sources of what pods send.
 	ports *portguard.Guard
 	// families has both IP families. One that no proxier serves has a plan but writes nothing.
-	families map[v1.IPFamily]*family
+	families map[v1.IPFamily]*ipFamily
 	proxier  extension.Proxier
 	running  sync.WaitGroup
 

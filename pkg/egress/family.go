@@ -17,8 +17,8 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
-// family brings the plans of one IP family into the kernel. The families do not wait for each other.
-type family struct {
+// ipFamily brings the plans of one IP family into the kernel. The families do not wait for each other.
+type ipFamily struct {
 	name       v1.IPFamily
 	logger     klog.Logger
 	loop       *extension.Loop
@@ -37,10 +37,10 @@ type family struct {
 	warnedOfCIDR bool
 }
 
-// newFamily returns one that has the proxier write its rules anew by repair.
-func newFamily(name v1.IPFamily, all klog.Logger, config Config, repair func()) *family {
+// newIPFamily returns one that has the proxier write its rules anew by repair.
+func newIPFamily(name v1.IPFamily, all klog.Logger, config Config, repair func()) *ipFamily {
 	logger := klog.LoggerWithValues(all, "ipFamily", name)
-	return &family{
+	return &ipFamily{
 		name:     name,
 		logger:   logger,
 		refusals: tell.NewRefusalLog(logger, clock.RealClock{}), nodeFaults: tell.NewNodeFaultLog(logger, clock.RealClock{}),
@@ -54,7 +54,7 @@ func newFamily(name v1.IPFamily, all klog.Logger, config Config, repair func()) 
 }
 
 // guardSources returns when the sources of added bindings are checked, or when that has failed.
-func (f *family) guardSources(ctx context.Context, ports *portguard.Guard, change kernel.Change) {
+func (f *ipFamily) guardSources(ctx context.Context, ports *portguard.Guard, change kernel.Change) {
 	if ports.Checks() {
 		f.unguarded = append(f.unguarded, change.Removed...)
 	}
@@ -62,13 +62,13 @@ func (f *family) guardSources(ctx context.Context, ports *portguard.Guard, chang
 }
 
 // unguardSources has the sources of bindings not checked any more that have gone from the kernel.
-func (f *family) unguardSources(ctx context.Context, ports *portguard.Guard) {
+func (f *ipFamily) unguardSources(ctx context.Context, ports *portguard.Guard) {
 	ports.Unbind(ctx, f.unguarded)
 	f.unguarded = nil
 }
 
 // inKernel returns what a change of the plan, and of the ways of its packets, means for the kernel.
-func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Change {
+func (f *ipFamily) inKernel(change plan.Change, ways kernel.Steering) kernel.Change {
 	result := change.InKernel()
 	result.Steering, result.SteeringChanged = ways, !ways.Equal(f.steering)
 	f.steering = ways
@@ -76,7 +76,7 @@ func (f *family) inKernel(change plan.Change, ways kernel.Steering) kernel.Chang
 }
 
 // report tells people what a change means, whether or not it can be written.
-func (f *family) report(change plan.Change, numbers plan.Numbers, faults []plan.NodeFault) {
+func (f *ipFamily) report(change plan.Change, numbers plan.Numbers, faults []plan.NodeFault) {
 	setPlanMetrics(f.name, numbers)
 	f.warnOfMissingCIDR(numbers)
 	f.refusals.Log(change.Refused, change.Lifted)
@@ -84,7 +84,7 @@ func (f *family) report(change plan.Change, numbers plan.Numbers, faults []plan.
 	f.nodeFaults.Log(faults)
 }
 
-func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
+func (f *ipFamily) warnOfMissingCIDR(numbers plan.Numbers) {
 	claimed := numbers.Refusals[plan.NoClusterCIDR] > 0
 	if claimed && !f.warnedOfCIDR {
 		f.logger.Error(nil, "No egress SNAT in this IP family because it has no cluster CIDR; set proxyArguments.cluster-cidr in the node's configuration")
@@ -93,7 +93,7 @@ func (f *family) warnOfMissingCIDR(numbers plan.Numbers) {
 }
 
 // observe sets the metrics of a sync.
-func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed time.Duration) {
+func (f *ipFamily) observe(result reconcile.Result, numbers plan.Numbers, elapsed time.Duration) {
 	name := string(f.name)
 	f.wrote = f.wrote || result.Written
 	tell.FlowDeletions.WithLabelValues(name).Add(float64(result.FlowsDeleted))
@@ -113,7 +113,7 @@ func (f *family) observe(result reconcile.Result, numbers plan.Numbers, elapsed 
 
 // observeLatency is told the times of the changes that are in the kernel now, if that is another one
 // for them.
-func (f *family) observeLatency(changes []time.Time) {
+func (f *ipFamily) observeLatency(changes []time.Time) {
 	wrote := f.wrote
 	if f.wrote = false; !wrote {
 		return

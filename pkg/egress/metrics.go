@@ -50,28 +50,28 @@ var register = sync.OnceFunc(func() {
 	tell.Metrics.Register()
 	poolnode.ZeroMetrics()
 	attach.ZeroMetrics()
-	for _, family := range cluster.Families { // so that the first increase is one
-		syncFailures.WithLabelValues(string(family))
-		tell.FlowDeletions.WithLabelValues(string(family))
-		tell.FlowsUnbarred.WithLabelValues(string(family))
-		programmingLatency.WithLabelValues(string(family))
+	for _, name := range cluster.Families { // so that the first increase is one
+		syncFailures.WithLabelValues(string(name))
+		tell.FlowDeletions.WithLabelValues(string(name))
+		tell.FlowsUnbarred.WithLabelValues(string(name))
+		programmingLatency.WithLabelValues(string(name))
 	}
 })
 
-func setPlanMetrics(family v1.IPFamily, numbers plan.Numbers) {
-	claims.WithLabelValues(string(family)).Set(float64(numbers.Claims))
-	bindings.WithLabelValues(string(family)).Set(float64(numbers.Bindings))
+func setPlanMetrics(name v1.IPFamily, numbers plan.Numbers) {
+	claims.WithLabelValues(string(name)).Set(float64(numbers.Claims))
+	bindings.WithLabelValues(string(name)).Set(float64(numbers.Bindings))
 	for _, reason := range plan.Reasons {
-		refusals.WithLabelValues(string(family), string(reason)).Set(float64(numbers.Refusals[reason]))
+		refusals.WithLabelValues(string(name), string(reason)).Set(float64(numbers.Refusals[reason]))
 	}
 }
 
 // observeSync records how long a sync took that ended with err.
-func observeSync(family v1.IPFamily, elapsed time.Duration, err error) {
+func observeSync(name v1.IPFamily, elapsed time.Duration, err error) {
 	result := "success"
 	if err != nil {
 		result = "error"
-		syncFailures.WithLabelValues(string(family)).Inc()
+		syncFailures.WithLabelValues(string(name)).Inc()
 	}
-	syncDuration.WithLabelValues(string(family), result).Observe(elapsed.Seconds())
+	syncDuration.WithLabelValues(string(name), result).Observe(elapsed.Seconds())
 }

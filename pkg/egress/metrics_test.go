@@ -134,7 +134,7 @@ func TestMetrics_SyncResult(t *testing.T) {
 // TestMetrics_LatencyOfWhatWasWritten: changes count once their rules are written and a sync has succeeded, which may be a later one.
 func TestMetrics_LatencyOfWhatWasWritten(t *testing.T) {
 	New(t.Context(), nodeConfig) // registers the metrics
-	f := newFamily(v1.IPv4Protocol, klog.Background(), nodeConfig, func() {})
+	f := newIPFamily(v1.IPv4Protocol, klog.Background(), nodeConfig, func() {})
 	count := func() uint64 { return observed(t, programmingLatency.WithLabelValues("IPv4")) }
 	before := count()
 	sync := func(result reconcile.Result, want uint64) {

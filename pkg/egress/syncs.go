@@ -40,7 +40,7 @@ func (e *Extension) warnOfUnknownNode() {
 }
 
 // sync makes a plan of an IP family, tells people of it, and writes it: see [extension.Sync].
-func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again time.Time, failed bool) {
+func (e *Extension) sync(ctx context.Context, f *ipFamily, regular bool) (again time.Time, failed bool) {
 	if regular {
 		f.reconciler.RequestLook()
 	}
@@ -70,7 +70,7 @@ func (e *Extension) sync(ctx context.Context, f *family, regular bool) (again ti
 }
 
 // update brings the plan up to date and returns what that changed.
-func (e *Extension) update(f *family, regular bool) plan.Change {
+func (e *Extension) update(f *ipFamily, regular bool) plan.Change {
 	e.state.SetHolders(f.name, e.steerer.Holders(f.name))
 	if !regular || !e.config.Audit {
 		return e.state.Update(f.name)

@@ -37,12 +37,12 @@ func New(ctx context.Context, config Config) *Extension {
 		config:   config,
 		state:    cluster.New(config.Config),
 		gate:     extension.NewGate(kinds(config)...),
-		families: map[v1.IPFamily]*family{},
+		families: map[v1.IPFamily]*ipFamily{},
 		keys:     holders.NewKeyring(config.Ways.Keys),
 		explain:  func(err error) error { return err },
 	}
 	for _, name := range cluster.Families {
-		e.families[name] = newFamily(name, e.logger, config, func() { e.proxier.Repair() })
+		e.families[name] = newIPFamily(name, e.logger, config, func() { e.proxier.Repair() })
 	}
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
 	e.report = report.New(klog.NewContext(ctx, e.logger), e.reportConfig())
