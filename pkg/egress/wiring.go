@@ -164,8 +164,8 @@ func (e *Extension) balancerConfig() balancer.Config {
 func (e *Extension) poolConfig() poolnode.Config {
 	return poolnode.Config{
 		Membership: e.config.Membership, Running: &e.running,
-		Event:   e.events.Tell,
-		Changed: func() { e.changed(true, time.Now()) },
+		Event:       e.events.Tell,
+		RequestSync: func() { e.changed(true, time.Now()) },
 		Await: func(ctx context.Context, family v1.IPFamily) {
 			if f := e.families[family]; f != nil {
 				_ = f.loop.Await(ctx)
@@ -182,7 +182,7 @@ func (e *Extension) sourcePortsConfig() sourceports.Config {
 	return sourceports.Config{
 		BlockSize: e.config.PortBlocks, LeaseNamespace: e.config.Ways.LeaseNamespace, Journal: e.config.Journal, Logger: e.logger,
 		Attachments: func() sourceports.Attachments { return e.attacher },
-		Changed:     func() { e.changed(true, time.Now()) }, FaultsChanged: e.report.FaultsChanged,
+		RequestSync: func() { e.changed(true, time.Now()) }, FaultsChanged: e.report.FaultsChanged,
 		WarnPod: e.events.WarnPod, WarnNode: e.events.Warn, TellNode: e.events.Tell,
 		Explain: func(err error) error { return e.explain(err) },
 	}
@@ -217,7 +217,7 @@ func (e *Extension) newSteerer(ctx context.Context, client kubernetes.Interface,
 			Explain: e.explain, Failing: e.leasesFail, Claims: e.sourcePorts.SetClaims,
 		},
 		Ports: e.sourcePorts, AsksBlocks: e.config.PortBlocks > 0, Balanced: e.config.FollowsMetalLB(),
-		Changed: func() { e.changed(true, time.Now()) }, Wake: e.wake, LeasesKnown: func() { e.known(cluster.LeasesKind) },
+		RequestSync: func() { e.changed(true, time.Now()) }, Wake: e.wake, LeasesKnown: func() { e.known(cluster.LeasesKind) },
 		Came: e.clashes.Expect, Unannounced: e.report.AnnouncerFails,
 	})
 }

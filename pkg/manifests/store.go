@@ -13,6 +13,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // historyLength is how many changes of a resource are kept for watches that
@@ -32,9 +34,9 @@ type store struct {
 // A collection is a resource's part of the store.
 type collection struct {
 	items   map[string]*item
-	changes []change      // in the order of their versions
-	floor   uint64        // changes up to and with this version may be missing
-	changed chan struct{} // closed at the next change
+	changes []change // in the order of their versions
+	floor   uint64   // changes up to and with this version may be missing
+	changed *wake.Broadcast
 }
 
 // An item is an object in one version. It is never changed.
@@ -65,7 +67,7 @@ func newStore(history int) *store {
 	// A list must not carry version "0": to a client that means any version.
 	s := &store{history: history, version: 1, collections: map[*resource]*collection{}}
 	for _, r := range resources {
-		s.collections[r] = &collection{items: map[string]*item{}, changed: make(chan struct{}), floor: s.version}
+		s.collections[r] = &collection{items: map[string]*item{}, changed: wake.NewBroadcast(), floor: s.version}
 	}
 	return s
 }
@@ -182,8 +184,7 @@ func (c *collection) apply(changes []change, history int) {
 		}
 	}
 	c.changes = append(c.changes, changes...)
-	close(c.changed)
-	c.changed = make(chan struct{})
+	c.changed.Send()
 }
 
 // list returns the objects of a resource that match, sorted by key, and the
@@ -220,7 +221,7 @@ func (s *store) since(r *resource, version uint64) (changes []change, now uint64
 	}
 	first := sort.Search(len(c.changes), func(i int) bool { return c.changes[i].version > version })
 	// Changes are only appended to what this slice shares.
-	return slices.Clip(c.changes[first:]), s.version, c.changed, true
+	return slices.Clip(c.changes[first:]), s.version, c.changed.Next(), true
 }
 
 // current returns the last version given out.

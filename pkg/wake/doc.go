@@ -1,3 +1,3 @@
-// Package wake has one goroutine tell another that there is something to do. What that is stands elsewhere, under a lock: a
-// [Signal] says only that it may have changed, and nobody waits to send it. Who has nothing to do for a time may [Sleep].
+// Package wake has one goroutine tell another that there is something to do: a [Signal] is for one goroutine, a [Broadcast] for all
+// that wait. Neither says what there is to do: that is kept elsewhere, under a lock. Nobody waits to send them. [Sleep] pauses a goroutine.
 package wake

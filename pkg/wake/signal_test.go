@@ -49,3 +49,17 @@ func TestSleep(t *testing.T) {
 		t.Error("has slept for an hour")
 	}
 }
+
+// TestBroadcast_ReachesAll: all who wait go on, and who waits afterwards waits for the next time.
+func TestBroadcast_ReachesAll(t *testing.T) {
+	b := NewBroadcast()
+	first, second := b.Next(), b.Next()
+	b.Send()
+	<-first
+	<-second
+	select {
+	case <-b.Next():
+		t.Error("who waits after the change does not wait for another one")
+	default:
+	}
+}

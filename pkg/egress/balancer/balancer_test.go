@@ -54,7 +54,7 @@ func newFollower(t *testing.T) *follower {
 	f := &follower{TB: t, state: cluster.New(config), gate: extension.NewGate(cluster.Services, cluster.Balancers), kube: fake.NewClientset()}
 	f.steerer = steerer.New(t.Context(), f.state, steerer.Config{
 		Outer: v1.IPv4Protocol, Running: &f.running, Balanced: true,
-		Changed: func() {}, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool, time.Time) {},
+		RequestSync: func() {}, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool, time.Time) {},
 	})
 	f.Balancer = New(klog.FromContext(t.Context()), Config{
 		NodeName: "node-a", Namespace: "metallb-system", State: f.state, WaitsFor: f.gate.WaitsFor, Announced: f.steerer.SetAnnounced,

@@ -64,12 +64,11 @@ type Announcer struct {
 	socket  *net.UDPConn // nil if it is not open
 	opened  netip.Addr   // the address that it has
 	trouble failure.Streak
-	// closed is why the port is not open, unsaid why what there is to say is not said, refused why others are not believed; nil
-	// for none of it. failing is what Failing was told last.
-	closed, unsaid, refused error
-	failing                 failure.Streak
-	// untold is why blocks are not said.
-	untold failure.Streak
+	// closed is why the port is not open, refused why others are not believed; nil for neither. failing is what Failing was told last.
+	closed, refused error
+	failing         failure.Streak
+	// unsaid is why what there is to say is not said, untold why blocks are not.
+	unsaid, untold failure.Streak
 	// owner is who has the port.
 	owner portowner.Cache
 	// known are the keys that the other nodes were greeted with last.
@@ -308,14 +307,14 @@ func (a *Announcer) sayOrRepeat(ctx context.Context, v *voice, now time.Time, sa
 
 // setUnsaid notes why what there is to say is not said, or with nil that it is.
 func (a *Announcer) setUnsaid(ctx context.Context, err error, addresses int) {
-	if err != nil && a.unsaid == nil {
+	fault := err
+	if err != nil {
+		fault = fmt.Errorf("this node has %d egress IPs: %w; bring some of them to other nodes", addresses, err)
+	}
+	if a.unsaid.Turns(fault) && err != nil {
 		klog.FromContext(ctx).Error(err, "This node's egress IPs are not announced to the other nodes directly, so these learn of changes from its Lease alone; bring some of them to other nodes",
 			"addresses", addresses)
 	}
-	if err != nil {
-		err = fmt.Errorf("this node has %d egress IPs: %w; bring some of them to other nodes", addresses, err)
-	}
-	a.unsaid = err
 	a.tellFailing()
 }
 
@@ -329,7 +328,7 @@ func (a *Announcer) setUntold(ctx context.Context, err error, blocks int) {
 
 // tellFailing tells why nothing is announced, or believed, if that has changed.
 func (a *Announcer) tellFailing() {
-	failing := errors.Join(a.closed, a.unsaid, a.refused)
+	failing := errors.Join(a.closed, a.unsaid.Err(), a.refused)
 	if a.failing.Changes(failing) && a.Failing != nil {
 		a.Failing(failing)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Keys are secrets that the nodes share. The first one signs, all of them are accepted: so keys can be changed
@@ -67,13 +69,13 @@ func (k Keys) shares(other Keys) bool {
 type Keyring struct {
 	mu       sync.Mutex
 	keys     Keys
-	changed  chan struct{}
+	changed  *wake.Broadcast
 	purposes map[string]Keys
 }
 
 // NewKeyring returns a Keyring with these keys, which may be none.
 func NewKeyring(keys Keys) *Keyring {
-	return &Keyring{keys: keys, changed: make(chan struct{}), purposes: map[string]Keys{}}
+	return &Keyring{keys: keys, changed: wake.NewBroadcast(), purposes: map[string]Keys{}}
 }
 
 // Keys returns those of this moment. They must not be changed.
@@ -92,15 +94,14 @@ func (r *Keyring) Set(keys Keys) {
 	}
 	r.keys = keys
 	clear(r.purposes)
-	close(r.changed)
-	r.changed = make(chan struct{})
+	r.changed.Send()
 }
 
 // Changed returns a channel that is closed when there are other keys than now.
 func (r *Keyring) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.changed
+	return r.changed.Next()
 }
 
 // For returns what returns the keys of this moment for a purpose, as [Keys.For] does. They are derived once. They must not be

@@ -71,10 +71,10 @@ type Journal struct {
 	lost                   bool
 	// resumed: known has what the process before has left, too. Taken: it has what the files had.
 	resumed, taken bool
-	// attempts counts those to write. Failed is why the last one failed; nil if it did not. Tried is closed after the next one.
+	// attempts counts those to write. Failed is why the last one failed; nil if it did not. Tried is sent after each.
 	attempts uint64
 	failed   failure.Streak
-	tried    chan struct{}
+	tried    *wake.Broadcast
 	closed   bool
 
 	// wake says that there is something to write.
@@ -94,7 +94,7 @@ var errClosed = errors.New("the journal is closed")
 func Open(path string, config Config) (*Journal, error) {
 	j := &Journal{
 		config: config, store: &store{folder: path, node: config.Node, limit: config.Size / files, most: files},
-		known: map[identity]portblocks.Assignment{}, tried: make(chan struct{}), wake: wake.New(), stop: make(chan struct{}), ended: make(chan struct{}),
+		known: map[identity]portblocks.Assignment{}, tried: wake.NewBroadcast(), wake: wake.New(), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	ZeroMetrics()
 	err := j.store.open(time.Now())
@@ -262,7 +262,7 @@ func (j *Journal) ticket() ticket { return ticket{j.queued, j.attempts} }
 func (j *Journal) onDisk(ctx context.Context, t ticket) error {
 	for {
 		j.mu.Lock()
-		done, failed, since, tried := j.done >= t.lines, j.failed.Err(), j.attempts > t.attempts, j.tried
+		done, failed, since, tried := j.done >= t.lines, j.failed.Err(), j.attempts > t.attempts, j.tried.Next()
 		j.mu.Unlock()
 		switch {
 		case done:

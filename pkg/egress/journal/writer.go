@@ -92,8 +92,7 @@ func (j *Journal) note(after uint64, written int, err error) {
 	}
 	changed := j.failed.Turns(err)
 	j.attempts++
-	close(j.tried)
-	j.tried = make(chan struct{})
+	j.tried.Send()
 	waitingLines.WithLabelValues().Set(float64(len(j.waiting)))
 	j.mu.Unlock()
 	switch {

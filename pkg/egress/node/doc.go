@@ -18,43 +18,43 @@
 //
 // # A failover
 //
-// Node C has an egress IP, and all its links are cut. Node N takes the egress IP. Node P has pods that leave from it.
+// Node OLD has an egress IP, and all its links are cut. Node NEW takes the egress IP. Node POD has pods that leave from it.
 //
-//	step, node, what                                                                  functions
-//	 1 N  memberlist finds C dead 240 ms after the first probe that fails: Liveness    pool: delegate.NotifyLeave, Runner.Tell
-//	 2 N  the address is vacant, it is N's turn, and a claim is published              pool: Member.noteVacancies, Assign, claim, Runner.probe
-//	 3 N  nobody answers for the address by ARP within 80 ms                           pool: neighbor.Ask, Probed.apply
-//	 4 N  a majority is there: the book has it here, with the next epoch               pool: Member.take; holders: Directory.Take
-//	 5 N  it is put on an interface, and the network is told                           pool: Runner.takeAddresses
-//	 6 N  packets leave from here: Arrived. All nodes are told, also by the Lease      poolnode: Part.moved; steerer: Steerer.Apply, follow, tell
-//	 7 N  the rules of other nodes' pods that may leave from here are in the kernel    steerer: Steerer.heldNow, steeringAt (Held)
-//	      since before; for its own pods, N does 9 and 10, too
-//	 8 P  an announcement comes: the book has the address at N                         holders: Announcer.hear; steerer: Steerer.Apply
-//	 9 P  after 10 ms in which more may come, a sync writes the new way                extension: Loop.Run; egress: Extension.sync, family.inKernel; steerer: Steerer.Sync;
-//	      (after the last one, 100 ms or as long as it took, up to 1 s)                reconcile: Reconciler.Sync, run.writeChange, steeredDriver.update; steering: Writer.Update
-//	10 P  each TCP connection is nudged, so that N takes it up with its port;          reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
-//	      all others go on with the pod's next packet
-//	11 N  it knows from its interface that the address is here: connections of         holders: WatchAddresses; steerer: Steerer.follow (Came);
-//	      two pods whose ports no longer tell them apart are reset                     clashes: Ender.Expect; conntrack: Table.EndClashes
-//	      Meanwhile P sends to C: it hears of nothing before 8
-//	12 C  at the time of 1 to 5: the others are dead for it, and nobody answers,       pool: Member.look, Looked.apply; holders: Directory.Release
-//	      twice: it releases the address
-//	13 C  packets leave from here no more: Left. The address is removed                poolnode: Part.moved; pool: Runner.release
-//	14 C  what its pods begin is dropped for 5 s. Then C sends it (auto), which gets   holders: Directory.judge, Ways; conntrack: Selector.waits
-//	      nowhere, or refuses it (required). Their TCP connections stay as they are
-//	15 C  its link is back: each side finds the other alive, N keeps the address,      pool: delegate.NotifyJoin;
-//	      and C asks N at once what it has                                             steerer: memberInBook.Next; holders: Announcer.Ask
-//	16 C  as 8 to 10: its pods' packets go to N
+//	step, node, what                                                                      functions
+//	 1 NEW  memberlist finds OLD dead 240 ms after the first probe that fails: Liveness   pool: delegate.NotifyLeave, Runner.Tell
+//	 2 NEW  the address is vacant, it is NEW's turn, and a claim is published             pool: Member.noteVacancies, Assign, claim, Runner.probe
+//	 3 NEW  nobody answers for the address by ARP within 80 ms                            pool: neighbor.Ask, Probed.apply
+//	 4 NEW  a majority is there: the book has it here, with the next epoch                pool: Member.take; holders: Directory.Take
+//	 5 NEW  it is put on an interface, and the network is told                            pool: Runner.takeAddresses
+//	 6 NEW  packets leave from here: Arrived. All nodes are told, also by the Lease       poolnode: Part.moved; steerer: Steerer.Apply, follow, tell
+//	 7 NEW  the rules of other nodes' pods that may leave from here are in the kernel     steerer: Steerer.heldNow, steeringAt (Held)
+//	        since before; for its own pods, NEW does 9 and 10, too
+//	 8 POD  an announcement comes: the book has the address at NEW                        holders: Announcer.hear; steerer: Steerer.Apply
+//	 9 POD  after 10 ms in which more may come, a sync writes the new way                 extension: Loop.Run; egress: Extension.sync, family.inKernel; steerer: Steerer.Sync;
+//	        (after the last one, 100 ms or as long as it took, up to 1 s)                 reconcile: Reconciler.Sync, run.writeChange, steeredDriver.update; steering: Writer.Update
+//	10 POD  each TCP connection is nudged, so that NEW takes it up with its port;         reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
+//	        all others go on with the pod's next packet
+//	11 NEW  it knows from its interface that the address is here: connections of          holders: WatchAddresses; steerer: Steerer.follow (Came);
+//	        two pods whose ports no longer tell them apart are reset                      clashes: Ender.Expect; conntrack: Table.EndClashes
+//	        Meanwhile POD sends to OLD: it hears of nothing before 8
+//	12 OLD  at the time of 1 to 5: the others are dead for it, and nobody answers,        pool: Member.look, Looked.apply; holders: Directory.Release
+//	        twice: it releases the address
+//	13 OLD  packets leave from here no more: Left. The address is removed                 poolnode: Part.moved; pool: Runner.release
+//	14 OLD  what its pods begin is dropped for 5 s. Then OLD sends it (auto), which gets  holders: Directory.judge, Ways; conntrack: Selector.waits
+//	        nowhere, or refuses it (required). Their TCP connections stay as they are
+//	15 OLD  its link is back: each side finds the other alive, NEW keeps the address,     pool: delegate.NotifyJoin;
+//	        and OLD asks NEW at once what it has                                          steerer: memberInBook.Next; holders: Announcer.Ask
+//	16 OLD  as 8 to 10: its pods' packets go to NEW
 //
-// If only the link of the egress IP's subnet is cut, C still speaks with the others, and says so in its state ([pool.Networks],
-// Member.publish). At 2 the reason is detached: N waits for 50 ms, asks nobody by ARP, and goes on with 4. C releases the address when it
-// hears that N has it (handed_over; Member.giveWay), so 13 follows, and then 8 to 10 in the place of 14: its pods leave from N at once.
+// If only the link of the egress IP's subnet is cut, OLD still speaks with the others, and says so in its state ([pool.Networks],
+// Member.publish). At 2 the reason is detached: NEW waits for 50 ms, asks nobody by ARP, and goes on with 4. OLD releases the address when it
+// hears that NEW has it (handed_over; Member.giveWay), so 13 follows, and then 8 to 10 in the place of 14: its pods leave from NEW at once.
 //
-// If the kernel of C still has the address in 15, because its process was dead, the process that starts asks by ARP before it announces
-// the address, and N reminds C every 50 ms: C gives way ([pool.Reminded]).
+// If the kernel of OLD still has the address in 15, because its process was dead, the process that starts asks by ARP before it announces
+// the address, and NEW reminds OLD every 50 ms: OLD gives way ([pool.Reminded]).
 //
-// A drain begins at step 2: C is alive and says that it gives the address away, so nobody asks by ARP. N passes packets that it does not
-// track on to C (package handover) until C's pods leave by N, too.
+// A drain begins at step 2: OLD is alive and says that it gives the address away, so nobody asks by ARP. NEW passes packets that it does not
+// track on to OLD (package handover) until OLD's pods leave by NEW, too.
 //
 // A [Node] is pure: it has no lock, starts nothing, waits for nobody, and time is passed in. Its user calls it from one goroutine at a
 // time, does what the actions say, and reports the results. [pool.Runner] does so through steerer.memberInBook, which has the lock: first

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/pool/neighbor"
+	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
@@ -27,7 +28,8 @@ const (
 // is left to the kernel, which withdraws it.
 func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
 	k, logger := kernelAddresses{networks: networks, ignored: ignored}, klog.FromContext(ctx)
-	complained, pauses := false, wait.Backoff{Duration: keepSoon, Factor: 2, Steps: 10, Cap: keepAgain}
+	var failing failure.Streak
+	pauses := wait.Backoff{Duration: keepSoon, Factor: 2, Steps: 10, Cap: keepAgain}
 	for ctx.Err() == nil {
 		l, err := k.read()
 		if err == nil && len(l.ours) == 0 {
@@ -36,8 +38,7 @@ func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
 		if err == nil {
 			err = k.keep(ctx, logger, l)
 		}
-		if err != nil && !complained && ctx.Err() == nil {
-			complained = true
+		if ctx.Err() == nil && failing.Turns(err) && err != nil {
 			logger.Error(err, "Cannot keep the egress IPs that are on this node; if that goes on, the kernel withdraws them. Will retry, further failures are not logged")
 		}
 		wake.Sleep(ctx.Done(), pauses.Step())

@@ -39,9 +39,9 @@ type Config struct {
 	Running *sync.WaitGroup
 	// Event tells something about this node, once.
 	Event func(reason plan.Reason, note string)
-	// Changed asks for a sync, Await waits for one of an IP family that begins after the call.
-	Changed func()
-	Await   func(ctx context.Context, family v1.IPFamily)
+	// RequestSync asks for a sync, Await waits for one of an IP family that begins after the call.
+	RequestSync func()
+	Await       func(ctx context.Context, family v1.IPFamily)
 	// Reserved are the addresses that a load balancer has, Keys those of this moment, and NoKey says why there are none.
 	Reserved func() map[netip.Addr]bool
 	Keys     func() holders.Keys
@@ -397,7 +397,7 @@ func (p *Part) start() {
 		Networks: p.state.Config.Pool.Networks, Ignored: steering.Device,
 		Wake:    p.steerer.MemberWake(),
 		Moved:   p.moved,
-		Changed: p.config.Changed,
+		Changed: p.config.RequestSync,
 	}, p.steerer.Join(err == nil))
 	if p.remembersDrain() {
 		p.logger.Info("This node is drained: it takes no egress IPs until 'openshift egress undrain'", "file", p.config.DrainFile)

@@ -58,7 +58,7 @@ func newPoolTest(t testing.TB) *poolTest {
 	})
 	p := &poolTest{TB: t, keys: holders.NewKeyring(nil), noKey: errors.New("no key")}
 	p.Part = New(t.Context(), state, Config{
-		Running: &sync.WaitGroup{}, Event: func(plan.Reason, string) {}, Changed: func() {}, Await: func(context.Context, v1.IPFamily) {},
+		Running: &sync.WaitGroup{}, Event: func(plan.Reason, string) {}, RequestSync: func() {}, Await: func(context.Context, v1.IPFamily) {},
 		Reserved: func() map[netip.Addr]bool { return nil }, Keys: p.keys.Keys, NoKey: func() error { return p.noKey },
 		Missing: func() []string { return []string{"Leases"} },
 	})
@@ -69,7 +69,7 @@ func newPoolTest(t testing.TB) *poolTest {
 // steerWith gives the node a Steerer that has other nodes' source ports from an Allocator.
 func (p *poolTest) steerWith(ports *sourceports.Allocator) {
 	p.steerer = steerer.New(p.Context(), p.state, steerer.Config{
-		Outer: v1.IPv4Protocol, Ports: ports, Running: p.config.Running, Changed: func() { p.config.Changed() }, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool, time.Time) {},
+		Outer: v1.IPv4Protocol, Ports: ports, Running: p.config.Running, RequestSync: func() { p.config.RequestSync() }, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool, time.Time) {},
 	})
 	for name, ip := range map[string]string{"node-a": "192.0.2.2", "node-b": "192.0.2.3"} {
 		n := clustertest.NewNode(name, ip, v1.ConditionTrue)
@@ -528,7 +528,7 @@ func (p *poolTest) rules(takes time.Duration) (synced *atomic.Int32) {
 	synced = &atomic.Int32{}
 	loop := extension.NewLoop(time.Millisecond, time.Hour)
 	p.config.Await = func(ctx context.Context, _ v1.IPFamily) { _ = loop.Await(ctx) }
-	p.config.Changed = func() { loop.Changed(time.Now()) }
+	p.config.RequestSync = func() { loop.Changed(time.Now()) }
 	ctx, stop := context.WithCancel(p.ctx)
 	ended := make(chan struct{})
 	p.Cleanup(func() { stop(); <-ended })

@@ -52,8 +52,8 @@ type Keeper struct {
 	book *Book
 	// followed is the number of the list that Follow has taken last; 0: none yet.
 	followed uint64
-	// decided is closed, and another one, when the book may have decided something.
-	decided chan struct{}
+	// decided is sent when the book may have decided something.
+	decided *wake.Broadcast
 	// wrong is what is wrong with Leases, by their names, unwritten why the last writes failed, by egress IP. told is what Failing was told.
 	wrong     map[string]error
 	unwritten map[netip.Addr]error
@@ -63,7 +63,7 @@ type Keeper struct {
 // NewKeeper returns the Keeper of a node. It writes nothing before Run.
 func NewKeeper(config Config) *Keeper {
 	return &Keeper{
-		config: config, clock: time.Now, wake: wake.New(), decided: make(chan struct{}),
+		config: config, clock: time.Now, wake: wake.New(), decided: wake.NewBroadcast(),
 		book: NewBook(config.NodeName), wrong: map[string]error{}, unwritten: map[netip.Addr]error{},
 	}
 }
@@ -148,7 +148,7 @@ func (k *Keeper) Assign(ctx context.Context, id string, ips []netip.Addr, size i
 		k.mu.Lock()
 		given, decided := k.book.Of(id)
 		released := k.book.tenants[id] == nil
-		changed := k.decided
+		changed := k.decided.Next()
 		k.mu.Unlock()
 		switch {
 		case released:
@@ -231,8 +231,7 @@ func (k *Keeper) Run(ctx context.Context, client kubernetes.Interface) {
 		changed := k.book.TakeChanged()
 		// What failed was done after all, or is not needed any more.
 		maps.DeleteFunc(k.unwritten, func(ip netip.Addr, _ error) bool { return !k.book.pending[ip] })
-		close(k.decided)
-		k.decided = make(chan struct{})
+		k.decided.Send()
 		k.mu.Unlock()
 		for _, w := range writes {
 			writing.Go(func() { k.write(ctx, w) })

@@ -43,7 +43,7 @@ func newReporter(t *testing.T, config cluster.Config) *Reporter {
 	if !config.Steering.Off() {
 		parts.Steerer = steerer.New(t.Context(), state, steerer.Config{
 			Outer: v1.IPv4Protocol, Running: &sync.WaitGroup{},
-			Changed: func() {}, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool, time.Time) {},
+			RequestSync: func() {}, Wake: func() {}, LeasesKnown: func() {}, Came: func(map[netip.Addr]bool, time.Time) {},
 		})
 	}
 	r.SetParts(parts)

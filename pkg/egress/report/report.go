@@ -27,6 +27,7 @@ import (
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Config is what a Reporter has to know.
@@ -88,8 +89,8 @@ type Reporter struct {
 	tellings atomic.Uint64
 
 	mu sync.Mutex // protects the following fields
-	// watched is closed when the status changes; nil if nobody waits for that.
-	watched chan struct{}
+	// changed is sent when the status changes.
+	changed *wake.Broadcast
 	// announced: the log says that the rules are in place.
 	announced bool
 }
@@ -97,7 +98,7 @@ type Reporter struct {
 // New returns a Reporter, of which nothing may be asked before SetParts. FaultsChanged tells nothing until then. Its metrics end with ctx, whose
 // logger it uses.
 func New(ctx context.Context, config Config) *Reporter {
-	return &Reporter{ctx: ctx, logger: klog.FromContext(ctx), config: config}
+	return &Reporter{ctx: ctx, logger: klog.FromContext(ctx), config: config, changed: wake.NewBroadcast()}
 }
 
 // SetParts says which parts are to be asked from now on.
@@ -162,20 +163,14 @@ func (s *Summary) count(numbers plan.Numbers) {
 func (r *Reporter) Changed() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.watched == nil {
-		r.watched = make(chan struct{})
-	}
-	return r.watched
+	return r.changed.Next()
 }
 
 // StatusChanged wakes those who watch the status.
 func (r *Reporter) StatusChanged() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.watched != nil {
-		close(r.watched)
-		r.watched = nil
-	}
+	r.changed.Send()
 }
 
 // SyncEnded tells what is wrong with the steering, says once that the rules are in place, and wakes those who watch the

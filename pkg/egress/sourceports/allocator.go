@@ -43,8 +43,8 @@ type Config struct {
 	Logger  klog.Logger
 	// Attachments returns those of this node. It is not called before Assign, or Run.
 	Attachments func() Attachments
-	// Changed asks for a sync, for pods have other ports. FaultsChanged is told that Fault returns something else.
-	Changed, FaultsChanged func()
+	// RequestSync asks for a sync, for pods have other ports. FaultsChanged is told that Fault returns something else.
+	RequestSync, FaultsChanged func()
 	// WarnPod, WarnNode and TellNode tell something about a pod of this node, or about this node, once; the first two what is wrong.
 	WarnPod            func(namespace, name, uid string, reason plan.Reason, note string)
 	WarnNode, TellNode func(reason plan.Reason, note string)
@@ -123,7 +123,7 @@ func New(state *cluster.State, config Config) *Allocator {
 		Explain: func(err error) error { return holders.Explain(config.Explain(err)) },
 		Changed: func() {
 			if al.mayDiffer() {
-				config.Changed()
+				config.RequestSync()
 			}
 		},
 		Failing: func(err error) {

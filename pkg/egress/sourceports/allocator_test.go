@@ -90,7 +90,7 @@ func newPortsTest(ctx context.Context, t *testing.T, folder string, size int) *p
 	}
 	p.Allocator = New(cluster.New(config), Config{
 		BlockSize: size, LeaseNamespace: "origin-node", Attachments: func() Attachments { return followed{p} },
-		Changed: func() { p.syncs.Add(1) }, FaultsChanged: func() {}, Explain: func(err error) error { return err },
+		RequestSync: func() { p.syncs.Add(1) }, FaultsChanged: func() {}, Explain: func(err error) error { return err },
 		WarnPod:  func(_, name, _ string, reason plan.Reason, _ string) { tell(name + " " + string(reason)) },
 		WarnNode: func(reason plan.Reason, _ string) { tell(string(reason)) },
 		TellNode: func(reason plan.Reason, _ string) { tell(string(reason)) },
@@ -755,7 +755,7 @@ func TestAllocator_AtOnce(t *testing.T) {
 	p := newPortsTest(t.Context(), t, t.TempDir(), 512)
 	p.Apply(holders.LeasesKnown{})
 	changed := wake.New()
-	p.config.Changed = changed.Send
+	p.config.RequestSync = changed.Send
 	var inKernel []kernel.Block
 	sync1 := func() { inKernel = p.steering(true).Blocks }
 	sync1()

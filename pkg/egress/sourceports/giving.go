@@ -228,7 +228,7 @@ func (al *Allocator) reconcilePod(ctx context.Context, a attachments.Attachment)
 		}
 	}
 	err := al.config.Attachments().SetPorts(a.ContainerID, ports, a.BlockSize)
-	al.config.Changed()
+	al.config.RequestSync()
 	return err
 }
 

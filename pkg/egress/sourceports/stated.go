@@ -276,7 +276,7 @@ func (al *Allocator) NotePorts(family v1.IPFamily, egressIPs []netip.Addr, resul
 	now, clashes := al.blocksNow(family, result.Held)
 	al.add(now, egressIPs, result)
 	if changing := al.note(family, now, clashes); changing && al.isOver(family, now) {
-		al.config.Changed()
+		al.config.RequestSync()
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package steerer knows which ways the packets of this node's bound pods take, in both IP families, and has other nodes told which egress IPs
 // are here.
 //
-//	interfaces, a load balancer ─► SetOnInterfaces, SetAnnounced ─┐             ┌─► Changed: a sync is to come
+//	interfaces, a load balancer ─► SetOnInterfaces, SetAnnounced ─┐             ┌─► RequestSync
 //	Leases, other nodes' announcements, Nodes ─► Apply, SetNode ──┼─► node.Node ┼─► said.go: this node's Lease, announcements
 //	the pool's member ─► Join: memberinbook.go ───────────────────┘             └─► Came, MemberWake
 //

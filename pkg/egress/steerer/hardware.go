@@ -55,6 +55,6 @@ func (s *Steerer) setHardware(host netip.Addr, at kernel.HardwareAddr) {
 	}
 	s.mu.Unlock()
 	if !known || before != at {
-		s.config.Changed()
+		s.config.RequestSync()
 	}
 }

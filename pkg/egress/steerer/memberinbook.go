@@ -35,7 +35,7 @@ func (p memberInBook) Next(event pool.Event, now time.Time) []pool.Action {
 	p.mu.Unlock()
 	if changed {
 		p.tell(said)
-		p.config.Changed()
+		p.config.RequestSync()
 	}
 	switch event := event.(type) {
 	case pool.Wanted, pool.Pool:
@@ -69,7 +69,7 @@ func (p memberInBook) Status() pool.Status {
 // PlanAgain asks for a sync if this node has, or may get, other addresses than before.
 func (s *Steerer) PlanAgain() {
 	if s.setHeld() {
-		s.config.Changed()
+		s.config.RequestSync()
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *Steerer) SetAnnounced(announced []netip.Addr, next map[netip.Addr]bool)
 	changed := s.setHeld()
 	s.setOwn(func(own *ownAddresses) { own.announced, own.announcedKnown = announced, true })
 	if changed {
-		s.config.Changed()
+		s.config.RequestSync()
 	}
 }
 

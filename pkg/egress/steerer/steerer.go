@@ -38,8 +38,8 @@ type Config struct {
 	Balanced bool
 	// Running has the goroutines that there are until the context ends.
 	Running *sync.WaitGroup
-	// Changed asks for a sync, Wake for one that is not due. LeasesKnown is told that all Leases are known, or that none can be.
-	Changed, Wake, LeasesKnown func()
+	// RequestSync asks for a sync, Wake for one that is not due. LeasesKnown is told that all Leases are known, or that none can be.
+	RequestSync, Wake, LeasesKnown func()
 	// Came is told of addresses that are here now and were not before, and when they came; zero for those of the first report, which may have
 	// been here since an earlier process.
 	Came func(came map[netip.Addr]bool, at time.Time)
@@ -249,7 +249,7 @@ func (s *Steerer) follow(event holders.Event, after outcome) {
 	}
 	switch {
 	case changed:
-		s.config.Changed()
+		s.config.RequestSync()
 	case after.sooner:
 		s.config.Wake()
 	}

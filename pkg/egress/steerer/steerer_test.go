@@ -63,7 +63,7 @@ func newSteeredOver(t testing.TB, outer v1.IPFamily, mode holders.Mode, clusterC
 	})
 	s.Steerer = New(t.Context(), state, Config{
 		Outer: outer, Running: &sync.WaitGroup{},
-		Changed: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known.Add(1) },
+		RequestSync: func() { s.syncs++ }, Wake: func() { s.wakes++ }, LeasesKnown: func() { s.known.Add(1) },
 		Came: func(came map[netip.Addr]bool, at time.Time) {
 			s.noting.Lock()
 			defer s.noting.Unlock()
@@ -321,7 +321,7 @@ func TestSteerer_WithoutMetalLB(t *testing.T) {
 // TestSteerer_AddressesInOrder: of what two tell at once of this node's addresses, the last that the directory was told counts for all.
 func TestSteerer_AddressesInOrder(t *testing.T) {
 	s := newSteered(t, holders.Auto)
-	s.config.Changed, s.config.Wake = func() {}, func() {}
+	s.config.RequestSync, s.config.Wake = func() {}, func() {}
 	var both sync.WaitGroup
 	for range 100 {
 		for n := range 20 {
