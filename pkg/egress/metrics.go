@@ -26,7 +26,7 @@ var (
 	refusals = tell.Metrics.Gauge("refusals",
 		"Claims and bindings that are refused now, by IP family and reason.", "ip_family", "reason")
 	ignoredNodeAddresses = tell.Metrics.Gauge("ignored_node_addresses",
-		"Addresses that Nodes tell and should not: they lie where pods, Services or egress IPs are, or are another Node's, or the Node did not register with them. At most 5 of each Node are counted. By IP family.", "ip_family")
+		"Addresses that Nodes report and should not: they lie where pods, Services or egress IPs are, or are another Node's, or the Node did not register with them. At most 5 of each Node are counted. By IP family.", "ip_family")
 	rulesGauge = tell.Metrics.Gauge("rules",
 		"Rules in the chains of egress SNAT, or elements in the sets of its nftables table, by IP family.", "ip_family")
 	programmingLatency = tell.Metrics.Histogram("network_programming_duration_seconds",

@@ -37,7 +37,7 @@ type Clients struct {
 // before the proxier's SyncLoop.
 func (e *Extension) Watch(clients Clients) {
 	e.explain = clients.Explain
-	e.steer(clients.Kube, clients.Claims, clients.Outer)
+	e.followHolders(clients.Kube, clients.Claims, clients.Outer)
 	e.balancer.Follow(e.ctx, &e.running, clients.Dynamic, clients.Kube.Discovery())
 	e.running.Go(func() { e.ports.Run(klog.NewContext(e.ctx, e.logger)) })
 	e.running.Go(func() { e.neighbours.Run(e.ctx) })
@@ -55,8 +55,8 @@ func (e *Extension) Refused(err error) {
 	}
 }
 
-// steer begins to follow who holds the egress IPs.
-func (e *Extension) steer(client, claims kubernetes.Interface, outer v1.IPFamily) {
+// followHolders begins to follow who holds the egress IPs.
+func (e *Extension) followHolders(client, claims kubernetes.Interface, outer v1.IPFamily) {
 	if e.config.Steering.Off() {
 		return
 	}

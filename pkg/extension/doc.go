@@ -14,8 +14,8 @@
 //
 // # How to write an extension
 //
-// pkg/tunnel is the smaller example: 500 lines, 300 more for its plan, and 750 for its rules in three back ends. Write the parts in this
-// order:
+// pkg/tunnel is the smaller example: its plan is in pkg/tunnel/plan, its rules for three back ends in pkg/kernel/redirect. Write the parts in
+// this order:
 //
 //  1. Values. Define in pkg/kernel the desired content of the kernel, as plain values that compare (redirects.go).
 //  2. Plan. A pure package turns objects and configuration into these values, and into problems with a reason. It imports the standard

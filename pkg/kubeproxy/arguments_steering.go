@@ -51,7 +51,7 @@ const (
 
 func (f *steeringFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.mode, steeringKey, string(holders.Auto), "Whether a pod's packets are sent to the node that has the pod's egress IP, if that is another node. "+
-		"'auto': if this kernel can. An egress IP that no node has is used where the pod runs. "+
+		"'auto': where this kernel can do that. An egress IP that no node has is used where the pod runs. "+
 		"'required': always. Packets of pods whose egress IP is on no node are refused, and a kernel that cannot steer is an error. 'off': never. Every pod uses its egress IP where it runs.")
 	fs.StringVar(&f.transport, transportKey, string(steering.VXLAN), "How packets get to the node that has their egress IP. 'vxlan': through a tunnel between the nodes. "+
 		"'direct': the node is their next hop. That does not reduce the MTU, but all nodes must be on one L2 network, and no node may be the router of other nodes' pods. Use the same value on all nodes.")

@@ -24,8 +24,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/metallb"
-	"github.com/openshift/origin-node/pkg/egress/steerer"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/upstream"
 	"github.com/openshift/origin-node/pkg/wake"
@@ -364,7 +364,7 @@ func Add(ctx context.Context, objects *cluster.Objects, client dynamic.Interface
 		}
 	}
 	reading := book.Read(nodeName)
-	own := steerer.OwnAddresses(slices.Collect(maps.Keys(objects.Held)), reading.Here)
+	own := holders.Own(slices.Collect(maps.Keys(objects.Held)), reading.Here)
 	objects.Announced, objects.Balanced = own.Announced, reading.Layer2
 	for _, ip := range objects.Announced {
 		objects.Held[ip] = true

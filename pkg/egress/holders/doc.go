@@ -1,5 +1,5 @@
 // Package holders knows which node has which egress IP on one of its interfaces: its holder. Steering
-// sends the packets of bound pods there (package kernel, type Steering). What happens when a holder fails, step by step, is in package node.
+// sends the packets of bound pods there (package kernel, type Steering). What happens when a holder fails, step by step, is in pkg/egress/node.
 //
 //	this node's interfaces ─► WatchAddresses ─► OwnAddresses ──┐
 //	                                                           │        ┌─► Holder, Ways, Conflicts

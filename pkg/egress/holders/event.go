@@ -3,6 +3,7 @@ package holders
 import (
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -17,6 +18,18 @@ type OwnAddresses struct {
 	// Announced are those of them that are on no interface of this node: other software receives their packets here. This node yields
 	// to another live one that has got such an address later.
 	Announced []netip.Addr
+}
+
+// Own returns an OwnAddresses of the addresses on a node's interfaces, and of those that a load balancer announces from there.
+func Own(onInterfaces, announced []netip.Addr) OwnAddresses {
+	event := OwnAddresses{Addresses: slices.Clone(onInterfaces)}
+	for _, ip := range announced {
+		if !slices.Contains(onInterfaces, ip) {
+			event.Announced = append(event.Announced, ip)
+		}
+	}
+	event.Addresses = append(event.Addresses, event.Announced...)
+	return event
 }
 
 // Elsewhere says which of this node's addresses another host on the network answers for, too, all of them. This node yields to another

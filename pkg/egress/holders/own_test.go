@@ -2,6 +2,7 @@ package holders
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -280,5 +281,15 @@ func TestDirectory_TakenWhereOthersHaveIt(t *testing.T) {
 				t.Errorf("afterwards: %+v, and %v is said", h, d.Own())
 			}
 		})
+	}
+}
+
+// TestOwn_OnceEach: what is on an interface is not told twice, and does not yield.
+func TestOwn_OnceEach(t *testing.T) {
+	a, b, c := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
+	onInterfaces := []netip.Addr{a, b}
+	event := Own(onInterfaces, []netip.Addr{b, c})
+	if !slices.Equal(event.Addresses, []netip.Addr{a, b, c}) || !slices.Equal(event.Announced, []netip.Addr{c}) || len(onInterfaces) != 2 {
+		t.Errorf("%+v", event)
 	}
 }

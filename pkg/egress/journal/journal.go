@@ -117,7 +117,7 @@ func (j *Journal) takeOver() {
 	}
 	j.taken = true
 	if healed := j.store.healed; healed != nil {
-		j.config.Logger.Error(healed, "The journal of source ports was damaged; it is continued, and states for which time entries may be missing")
+		j.config.Logger.Error(healed, "The journal of source ports was damaged; it goes on, and says in its files for which time entries may be missing")
 		j.tell(Report{Healed: healed})
 	}
 	j.mu.Lock()
@@ -268,11 +268,11 @@ func (j *Journal) onDisk(ctx context.Context, t ticket) error {
 		case done:
 			return nil
 		case failed != nil && since:
-			return fmt.Errorf("who has which source ports is not on the disk yet: %w", failed)
+			return fmt.Errorf("which pod has which source ports is not yet written to the disk: %w", failed)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("who has which source ports is not on the disk yet: %w", errors.Join(ctx.Err(), failed))
+			return fmt.Errorf("which pod has which source ports is not yet written to the disk: %w", errors.Join(ctx.Err(), failed))
 		case <-tried:
 		}
 	}

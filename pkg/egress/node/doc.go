@@ -37,12 +37,13 @@
 //	11 NEW  it knows from its interface that the address is here: connections of          holders: WatchAddresses; steerer: Steerer.follow (Came);
 //	        two pods whose ports no longer tell them apart are reset                      clashes: Ender.Expect; conntrack: Table.EndClashes
 //	        Meanwhile POD sends to OLD: it hears of nothing before 8
-//	12 OLD  at the time of 1 to 5: the others are dead for it, and nobody answers,        pool: Member.look, Looked.apply; holders: Directory.Release
-//	        twice: it releases the address
+//	12 OLD  at the time of 1 to 5: that its links are down is no reason to release        pool: links.serves, Member.look, Looked.apply; holders: Directory.Release
+//	        anything. But the others are dead for it, and nobody answers, twice: it
+//	        releases the address (cut_off)
 //	13 OLD  packets leave from here no more: Left. The address is removed                 poolnode: Part.moved; pool: Runner.release
 //	14 OLD  what its pods begin is dropped for 5 s. Then OLD sends it (auto), which gets  holders: Directory.judge, Ways; conntrack: Selector.waits
 //	        nowhere, or refuses it (required). Their TCP connections stay as they are
-//	15 OLD  its link is back: each side finds the other alive, NEW keeps the address,     pool: delegate.NotifyJoin;
+//	15 OLD  its link is back: each side finds the other alive, NEW keeps the address,     pool: members.remind, heard, join, delegate.NotifyJoin;
 //	        and OLD asks NEW at once what it has                                          steerer: memberInBook.Next; holders: Announcer.Ask
 //	16 OLD  as 8 to 10: its pods' packets go to NEW
 //

@@ -1,5 +1,5 @@
 // Package pool puts egress IPs on the nodes of a pool, and moves them when a node fails or is drained. What happens in a failover, step by
-// step and on all nodes, is in package node.
+// step and on all nodes, is in pkg/egress/node.
 //
 //	events ──► Member.Next ──► actions
 //
@@ -33,8 +33,8 @@
 //     address for 6 s to another one that can hold it. If there are none, silence means that the address is free. Nor is anything
 //     taken if the nodes that answer are no majority: the others may be as dead as the former holder, and not yet found so.
 //   - It does not ask if the member that has the address is live and gives it away, because it is drained, has left the pool, or cannot
-//     hold the address any more. If its Node was deleted, or is no longer selected, it waits 0.5 s before, in pools of a thousand 0.9 s:
-//     the process may have ended with its Node, and is then found dead, and its kernel is asked. A node that was never in the pool, while
+//     hold the address any more. If its Node was deleted, or is no longer selected, and it is not drained, this takes 0.5 s, in pools of a
+//     thousand 0.9 s: the process may have ended with its Node, and is then found dead, and its kernel is asked. A node that was never in the pool, while
 //     this process ran, cannot give away an address that a member has, even if that member's process is dead.
 //   - The epoch of the address is higher by one than any that was seen. The highest possible one is holders.MaxEpoch, which no node can
 //     reach honestly: a higher one does not count. Of several nodes with MaxEpoch, one that can hold the address comes first, and then
@@ -98,10 +98,12 @@
 //
 // # A new reason
 //
-// A [Reason] is a constant and a line in reasons (event.go). If a node takes an address for it: whyToTake, giveTo if a live node gives the
-// address away for it, and [Member.Status], which names the reasons for which an address counts as unheld or lost. If a node releases an
-// address for it: that place. Then this file, a test in member_test.go, and its meaning in the metric's row in images/node/README.md. The
-// log, commands and the metric's series follow from reasons, and so do Events, which are of takes alone.
+// A [Reason] is a constant and a line in reasons (event.go). If a node takes an address for it: whyToTake, where Objection.couldHold
+// (assign.go) tells those reasons apart for which a live node gives the address away; and [Member.Status], which names the reasons for which
+// an address counts as unheld or lost. If a node releases an address for it: that place. Then this file, a test in member_test.go, and its
+// meaning in the metric's row in images/node/README.md. The log, commands and the metric's series follow from reasons, and so do Events,
+// which are of takes alone. If a reason's text changes, look for the old one in hack/e2e and in the tests of package poolnode. The
+// dashboard needs nothing: it shows all reasons.
 //
 // # Limits
 //

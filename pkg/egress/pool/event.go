@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Event is something that a [Member] has to know: one of the types below.
+// Event is something that a [Member] has to know: one of the types below. What follows from it is its method apply, in the file that the event
+// is about: claims.go, member.go, peers.go or view.go.
 type Event interface {
 	apply(m *Member, now time.Time) []Action
 }
@@ -187,7 +188,7 @@ var reasons = map[Reason]struct {
 	Dead:        {because: "its node gave no sign of life and does not answer"},
 	Drained:     {because: "its node is drained, or not in the pool any more", givenAway: true, served: true},
 	Detached:    {because: "its node cannot hold it any more", givenAway: true},
-	HandedOver:  {because: "another node has taken it over", served: true},
+	HandedOver:  {because: "this node gave it away, and another node has it", served: true},
 	TakenOver:   {because: "another node took it over while this one was out of reach"},
 	Unwanted:    {because: "no granted Service has it any more"},
 	CutOff:      {because: "this node sees no majority of the pool, and neither another node of it nor the default gateway answers"},

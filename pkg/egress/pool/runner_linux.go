@@ -416,9 +416,9 @@ func (r *Runner) setAbsence(logger klog.Logger, err error) {
 		return
 	}
 	if err != nil {
-		logger.Error(err, "Cannot take part in the pool of nodes that egress IPs are put on; will retry, and log it again only if the reason changes")
+		logger.Error(err, "Cannot join the pool of nodes that egress IPs are put on; will retry, and log it again only if the reason changes")
 	} else {
-		logger.Info("Takes part in the pool of nodes that egress IPs are put on")
+		logger.Info("Joined the pool of nodes that egress IPs are put on")
 	}
 	if r.config.Changed != nil {
 		r.config.Changed()

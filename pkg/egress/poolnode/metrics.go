@@ -16,9 +16,9 @@ var (
 	poolMembersDesc = tell.Metrics.GaugeDesc("pool_members",
 		"Nodes of the pool that egress IPs are put on, by whether they are live as far as this node knows: live or dead. Only nodes of the pool, and nodes that have left it and still have egress IPs of it, have the series; if it has none, all nodes do.", "state")
 	poolMajorityDesc = tell.Metrics.GaugeDesc("pool_majority",
-		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool, and nodes that have left it and still have egress IPs of it, have the series.")
+		"1 if this node sees a majority of the pool, so that it may take egress IPs, else 0. Only nodes of the pool, and nodes that have left it and still have egress IPs of it, have the series; if it has none, no node does.")
 	poolUnheldDesc = tell.Metrics.GaugeDesc("pool_unheld_addresses",
-		"Egress IPs that the pool is to hold and that no live node of it has, as far as this node knows.")
+		"Egress IPs that the pool is to hold and that no live node has, as far as this node knows.")
 	poolMovesDesc = tell.Metrics.CounterDesc("pool_moves_total",
 		"Egress IPs that this node took or released, by reason.", "reason")
 	takeTime = tell.Metrics.Histogram("pool_take_duration_seconds",

@@ -39,7 +39,7 @@ func openJournal(j Journal, node string, config Config) (*journal.Journal, error
 		Tell: func(r journal.Report) {
 			switch {
 			case r.Healed != nil:
-				config.WarnNode(journalDamaged, "The journal of source ports was damaged. It is continued, and states for which time entries may be missing: "+r.Healed.Error())
+				config.WarnNode(journalDamaged, "The journal of source ports was damaged. It goes on, and says in its files for which time entries may be missing: "+r.Healed.Error())
 			case r.Failing != nil:
 				config.WarnNode(journalFailing, "The journal of source ports cannot be written: until it can, which pods have which ports is recorded in memory only. Pods start all the same: "+r.Failing.Error())
 			default:

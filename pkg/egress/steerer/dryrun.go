@@ -29,16 +29,16 @@ func For(family v1.IPFamily, config cluster.Config, kernelConfig steering.Config
 	state.Update(family)
 	s.assign(comes, now)
 	for _, node := range objects.Nodes {
-		s.node.Apply(state.NodeSeen(node, outer), now)
+		s.node.Next(state.NodeSeen(node, outer), now)
 	}
 	for _, lease := range objects.Leases {
 		announced, leaseErr := holders.Announcing(lease)
 		assigned, revision, assignedErr := holders.Assigning(lease)
 		err = errors.Join(err, leaseErr, assignedErr)
-		s.node.Apply(announced, now)
+		s.node.Next(announced, now)
 		ports.TakeLease(lease.Name, revision, assigned, now)
 	}
-	s.node.Apply(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
-	s.node.Apply(holders.LeasesKnown{}, now)
+	s.node.Next(holders.OwnAddresses{Addresses: slices.Collect(maps.Keys(objects.Held)), Announced: objects.Announced}, now)
+	s.node.Next(holders.LeasesKnown{}, now)
 	return s.Steering(family), err
 }

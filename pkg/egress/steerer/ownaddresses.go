@@ -57,20 +57,8 @@ func (s *Steerer) setOwn(change func(*ownAddresses)) {
 		s.mu.Unlock()
 		return
 	}
-	event := OwnAddresses(s.own.onInterfaces, s.own.announced)
+	event := holders.Own(s.own.onInterfaces, s.own.announced)
 	after := s.next(event)
 	s.mu.Unlock()
 	s.follow(event, after)
-}
-
-// OwnAddresses is what the directory is told of addresses on this node's interfaces, and of those that a load balancer announces from here.
-func OwnAddresses(onInterfaces, announced []netip.Addr) holders.OwnAddresses {
-	event := holders.OwnAddresses{Addresses: slices.Clone(onInterfaces)}
-	for _, ip := range announced {
-		if !slices.Contains(onInterfaces, ip) {
-			event.Announced = append(event.Announced, ip)
-		}
-	}
-	event.Addresses = append(event.Addresses, event.Announced...)
-	return event
 }

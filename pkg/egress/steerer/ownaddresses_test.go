@@ -30,13 +30,3 @@ func TestOwnAddresses_AdvertisesWhatOthersPutHere(t *testing.T) {
 		}
 	}
 }
-
-// TestOwnAddresses_OnceEach: what is on an interface is not told twice, and does not yield.
-func TestOwnAddresses_OnceEach(t *testing.T) {
-	a, b, c := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("203.0.113.10"), netip.MustParseAddr("203.0.113.11")
-	onInterfaces := []netip.Addr{a, b}
-	event := OwnAddresses(onInterfaces, []netip.Addr{b, c})
-	if !slices.Equal(event.Addresses, []netip.Addr{a, b, c}) || !slices.Equal(event.Announced, []netip.Addr{c}) || len(onInterfaces) != 2 {
-		t.Errorf("%+v", event)
-	}
-}

@@ -219,7 +219,7 @@ func TestSteerer_RefusedClaims(t *testing.T) {
 		s.state.SetService(clustertest.NewService(fmt.Sprint("names-", i), func(s *v1.Service) { s.Spec.ExternalIPs = []string{ip} }))
 		here = append(here, netip.MustParseAddr(ip))
 	}
-	s.Apply(OwnAddresses(here, nil))
+	s.Apply(holders.Own(here, nil))
 	for _, family := range cluster.Families {
 		s.Sync(family)
 		s.Synced(family, []v1.IPFamily{family})
@@ -331,7 +331,7 @@ func TestSteerer_AddressesInOrder(t *testing.T) {
 		}
 		both.Wait()
 		_, has := s.node.Own()[egressIP]
-		if last := slices.Contains(OwnAddresses(s.own.onInterfaces, s.own.announced).Addresses, egressIP); has != last || s.Here()[egressIP] != last || s.plansFor()[egressIP] != last {
+		if last := slices.Contains(holders.Own(s.own.onInterfaces, s.own.announced).Addresses, egressIP); has != last || s.Here()[egressIP] != last || s.plansFor()[egressIP] != last {
 			t.Fatalf("it was told %v last, the directory says %v, the node %v, the plan %v", last, has, s.Here()[egressIP], s.plansFor()[egressIP])
 		}
 	}

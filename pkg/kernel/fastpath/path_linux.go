@@ -262,7 +262,7 @@ func (p *Path) surround(now around) error {
 // tell notes what went wrong last, and logs it unless it is the same again.
 func (p *Path) tell(err error) {
 	if p.fault.Changes(err) && err != nil {
-		p.logger.Error(err, "Packets may cost more than they need, because they do not take the fast path")
+		p.logger.Error(err, "Packets may take the slow path, because the fast path cannot be kept up to date")
 	}
 }
 

@@ -31,8 +31,8 @@
 // later. If they cannot even be read, each try writes the steering all the same, unless what an earlier process has left of it is unread,
 // too. When a binding is removed, the first write already stops it from giving new flows an egress IP. It leaves the steering only after
 // its old flows have been judged. Otherwise an old steered flow could go on under the pod's own address. Both have a record of removed
-// bindings. That of the steering goes when their flows have been judged, so only what its table has, or its record, may have been steered.
-// That of the rules stays until the next write.
+// bindings. The record of the steering goes when these flows have been judged: what is neither in its table nor on its record was not
+// steered. The record of the rules stays until the next write.
 //
 // A fault that keeps packets from being carried to other nodes is no failure of the sync: bindings of this node's addresses do not depend
 // on it, and the table, which is written in any case, drops the packets that do. A fault has a backoff of its own. When it is over all
