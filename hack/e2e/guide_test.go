@@ -149,6 +149,28 @@ func TestGuide_DefaultMark(t *testing.T) {
 	}
 }
 
+// TestGuide_TablesStand: no row of a table in these documents was wrapped or joined with another one.
+func TestGuide_TablesStand(t *testing.T) {
+	dashes := regexp.MustCompile(`^\|(-+\|)+$`)
+	for _, document := range []string{guide, "../../README.md", "../../patches/README.md", "README.md"} {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := false
+		for i, line := range strings.Split(string(text), "\n") {
+			line = strings.TrimSpace(line)
+			switch {
+			case strings.HasPrefix(line, "```"):
+				code = !code
+			case code:
+			case strings.Contains(line, "|---") && !dashes.MatchString(line), strings.HasPrefix(line, "|") && !strings.HasSuffix(line, "|"):
+				t.Errorf("%s:%d: this is no row of a table: %s", document, i+1, line)
+			}
+		}
+	}
+}
+
 // TestGuide_BesideOtherSoftware: the tables of the guide are those of this file, with the versions that are tested. With -update they are
 // written anew.
 func TestGuide_BesideOtherSoftware(t *testing.T) {
