@@ -43,7 +43,7 @@ func (p *Part) moved(moves []pool.Move) {
 		p.handOver(handedOver)
 	}
 	if len(released) > 0 {
-		go p.leaveTo(released) // a node that was drained until now may be passed packets all the same
+		p.config.Running.Go(func() { p.leaveTo(released) }) // a node that was drained until now may be passed packets all the same
 		p.steerer.Apply(holders.Left{Addresses: released})
 	}
 	p.awaitRules(abrupt, ruleTime)

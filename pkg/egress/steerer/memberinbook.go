@@ -39,7 +39,7 @@ func (p memberInBook) Next(event pool.Event, now time.Time) []pool.Action {
 	}
 	switch event := event.(type) {
 	case pool.Wanted, pool.Pool:
-		go p.PlanAgain() // other addresses may come; what is decided does not wait for that
+		p.config.Running.Go(p.PlanAgain) // other addresses may come; what is decided does not wait for that
 	case pool.Liveness:
 		if event.Alive && p.announcer != nil {
 			p.announcer.Ask(event.Name) // addresses may have moved while one of the two was cut off
