@@ -47,6 +47,13 @@ func (d *Directory) announced(ip netip.Addr, name string) (holding Holding, coun
 	return holding, true
 }
 
+// IsDoubtful tells whether a node may be dead although it counts as a holder: its Node is not Ready, and it has given no sign of life since
+// this process started. Packets are sent there, but no pod gets one of its addresses for life.
+func (d *Directory) IsDoubtful(name string) bool {
+	n := d.nodes[name]
+	return name != d.config.NodeName && n != nil && !n.ready && !n.moving
+}
+
 // compareLater is negative if a node has got an address later than another one.
 func (d *Directory) compareLater(a *address, x, y Holding) int {
 	return cmp.Or(cmp.Compare(y.Epoch, x.Epoch), d.compareAtBound(a, y, x), strings.Compare(y.Node, x.Node))
