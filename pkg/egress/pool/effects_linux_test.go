@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 type fakeKernel struct {
 	held     map[netip.Addr]int
 	unread   bool
+	unreads  int // reads that fail before the next one succeeds
 	unputs   []netip.Addr
 	unremove bool
 	// subnets are those of its interfaces, instead of the one.
@@ -37,7 +39,7 @@ var errFake = errors.New("the kernel does not do it")
 
 func (k *fakeKernel) read() (*links, error) {
 	k.reads++
-	if k.unread {
+	if k.unreads--; k.unread || k.unreads >= 0 {
 		return nil, errFake
 	}
 	l := &links{
@@ -276,10 +278,28 @@ func TestRunner_NoticesWhatGoesWhileItStarts(t *testing.T) {
 	found := r.findAddresses(t.Context())
 	delete(k.held, ip1)
 	r.dequeue()
-	r.tellChanges(found)
+	if _, err := r.tellChanges(found); err != nil {
+		t.Fatal(err)
+	}
 	events := r.dequeue()
 	if len(events) != 2 || !cmp.Equal(events[1], Removed{[]netip.Addr{ip1}}, compare) {
 		t.Errorf("told of %v, want that %v is gone", events, ip1)
+	}
+}
+
+// TestRunner_ReadsAgainAfterAFailure: a change that could not be read is told later, although nothing changes any more.
+func TestRunner_ReadsAgainAfterAFailure(t *testing.T) {
+	r, k := newFakeRunner()
+	k.unreads = 1
+	var watching sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	watching.Go(func() { r.watchKernel(ctx, nil) })
+	defer watching.Wait()
+	defer stop()
+	for deadline := time.Now().Add(10 * time.Second); len(r.dequeue()) == 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the member is not told of this node's subnets")
+		}
 	}
 }
 
@@ -353,7 +373,9 @@ func TestRunner_InterfacesThatOverlap(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: it is put on interface %d, want %d", name, got, test.want)
 		}
-		r.tellChanges(k.held)
+		if _, err := r.tellChanges(k.held); err != nil {
+			t.Fatal(err)
+		}
 		var gone []netip.Addr
 		for _, e := range r.dequeue() {
 			if e, is := r.asItIs(e).(Removed); is {

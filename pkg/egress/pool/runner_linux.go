@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
@@ -373,23 +374,32 @@ func (r *Runner) findAddresses(ctx context.Context) (found map[netip.Addr]int) {
 
 // watchKernel tells the member of this node's subnets, and which addresses are gone of those that it had before.
 func (r *Runner) watchKernel(ctx context.Context, before map[netip.Addr]int) {
-	changed := func() error {
-		before = r.tellChanges(before)
-		return nil
+	logger := klog.FromContext(ctx)
+	var unread failure.Streak
+	changed := func() (err error) {
+		before, err = r.tellChanges(before)
+		if unread.Turns(err) && err != nil {
+			logger.Error(err, "Cannot read this node's interfaces, so changes of them are not noticed; will retry, further failures are not logged")
+		}
+		return err
 	}
 	for ctx.Err() == nil {
 		if err := changes.Follow(ctx.Done(), gather, changed); err != nil {
-			klog.FromContext(ctx).V(2).Info("Changes of this node's interfaces were missed; reading all", "reason", err.Error())
+			logger.V(2).Info("Changes of this node's interfaces were missed; reading all", "reason", err.Error())
 			wake.Sleep(ctx.Done(), openAgain)
 		}
 	}
 }
 
-// tellChanges tells the member of this node's subnets, and which of these addresses it serves no more. It returns those that are there.
-func (r *Runner) tellChanges(before map[netip.Addr]int) map[netip.Addr]int {
+// tellChanges tells the member of this node's subnets, and which of these addresses it serves no more. It returns those that are there. After
+// an error, which is not that something changes all the time, what has changed is still to be told.
+func (r *Runner) tellChanges(before map[netip.Addr]int) (map[netip.Addr]int, error) {
 	l, err := r.kernel.read()
-	if err != nil {
-		return before // interrupted: there is another change
+	switch {
+	case errors.Is(err, netlink.ErrDumpInterrupted):
+		return before, nil // the next change is being told
+	case err != nil:
+		return before, err
 	}
 	r.Tell(Networks{l.networks})
 	gone := maps.Clone(before)
@@ -397,7 +407,7 @@ func (r *Runner) tellChanges(before map[netip.Addr]int) map[netip.Addr]int {
 	if len(gone) > 0 {
 		r.Tell(Removed{sorted(gone)})
 	}
-	return l.ours
+	return l.ours, nil
 }
 
 // Absence returns why this node does not hear the others, nor they it; nil if nothing is in the way.
