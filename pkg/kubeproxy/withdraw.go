@@ -2,9 +2,11 @@ package kubeproxy
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
@@ -16,28 +18,29 @@ import (
 )
 
 // withdraw empties this node's Lease, if it has one, because the node steers nothing any more: others would go
-// on to send packets here. It returns when that is done, so that they know before the rules for their pods go; after a
-// while it goes on behind its caller, until ctx ends.
+// on to send packets here. It returns when that is done, so that they know before the rules for their pods go; or when it is
+// forbidden, or after a while: then it goes on behind its caller, until ctx ends.
 func (p *Proxy) withdraw(ctx context.Context, client kubernetes.Interface) {
 	const patience = time.Second
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.keepWithdrawing(ctx, client)
-	}()
-	wake.Sleep(done, patience)
+	answered := make(chan struct{})
+	go keepWithdrawing(ctx, func() error { return p.leases(client).Withdraw(ctx, p.nodeName()) }, sync.OnceFunc(func() { close(answered) }))
+	wake.Sleep(answered, patience)
 }
 
-// keepWithdrawing tries until ctx ends. Who may not read Leases has never written one.
-func (p *Proxy) keepWithdrawing(ctx context.Context, client kubernetes.Interface) {
-	const again = 10 * time.Second
+// keepWithdrawing tries until ctx ends, and calls answered when that has succeeded, or is forbidden. Who may not read Leases has mostly never
+// written one. But an API server that has just started forbids for a moment what it allows, so that is tried again, too.
+func keepWithdrawing(ctx context.Context, withdraw func() error, answered func()) {
+	pauses := wait.Backoff{Duration: 10 * time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 10 * time.Minute}
 	for {
-		err := p.leases(client).Withdraw(ctx, p.nodeName())
+		err := withdraw()
 		if err == nil || apierrors.IsForbidden(err) {
+			answered()
+		}
+		if err == nil {
 			return
 		}
 		klog.FromContext(ctx).V(2).Info("Cannot withdraw this node's egress IPs from its Lease; will retry", "err", err)
-		if !wake.Sleep(ctx.Done(), again) {
+		if !wake.Sleep(ctx.Done(), pauses.Step()) {
 			return
 		}
 	}
