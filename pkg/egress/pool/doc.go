@@ -60,7 +60,7 @@
 //     example: no node could take the addresses, so they stay, and packets from outside still arrive.
 //     Members speak with a node for 10 s after its Node was deleted, so one that lives hears who has its addresses now.
 //   - Nobody has renewed it for 30 s ([Lifetime]): the kernel withdraws it, then another member takes it. This happens when a process is
-//     dead or stopped. A process that starts renews what it has, also without its API server.
+//     dead or stopped. A process that starts renews what it has, also without its API server, for as long as that lasts.
 //
 // A member that starts waits up to 3 s for the others before it takes anything. It keeps what its kernel has.
 //
