@@ -30,17 +30,20 @@ func (p *Proxy) withdraw(ctx context.Context, client kubernetes.Interface) {
 // keepWithdrawing tries until ctx ends, and calls answered when that has succeeded, or is forbidden. Who may not read Leases has mostly never
 // written one. But an API server that has just started forbids for a moment what it allows, so that is tried again, too.
 func keepWithdrawing(ctx context.Context, withdraw func() error, answered func()) {
-	pauses := wait.Backoff{Duration: 10 * time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 10 * time.Minute}
+	const again = 10 * time.Second
+	forbidden := wait.Backoff{Duration: again, Factor: 2, Jitter: 0.1, Steps: 10, Cap: 10 * time.Minute}
 	for {
-		err := withdraw()
-		if err == nil || apierrors.IsForbidden(err) {
+		err, pause := withdraw(), again
+		switch {
+		case err == nil:
 			answered()
-		}
-		if err == nil {
 			return
+		case apierrors.IsForbidden(err):
+			answered()
+			pause = forbidden.Step()
 		}
 		klog.FromContext(ctx).V(2).Info("Cannot withdraw this node's egress IPs from its Lease; will retry", "err", err)
-		if !wake.Sleep(ctx.Done(), pauses.Step()) {
+		if !wake.Sleep(ctx.Done(), pause) {
 			return
 		}
 	}
@@ -72,7 +75,7 @@ func (p *Proxy) giveBlocksBack(ctx context.Context) {
 	})
 }
 
-// once asks the API server for something, and says what to do about it if that fails. Who may not read Leases has never written one.
+// once asks the API server for something, and says what to do about it if that fails. Who may not read Leases has mostly never written one.
 func (p *Proxy) once(ctx context.Context, advice string, ask func(context.Context, kubernetes.Interface) error) {
 	const patience = 5 * time.Second
 	if p.options.Config().ClientConnection.Kubeconfig == "" {

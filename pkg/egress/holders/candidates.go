@@ -47,9 +47,9 @@ func (d *Directory) announced(ip netip.Addr, name string) (holding Holding, coun
 	return holding, true
 }
 
-// IsDoubtful tells whether a node may be dead although it counts as a holder: its Node is not Ready, and it has given no sign of life since
-// this process started. Packets are sent there, but no pod gets one of its addresses for life.
-func (d *Directory) IsDoubtful(name string) bool {
+// MayBeDead tells whether a node may be dead although it counts as a holder: its Node is not Ready, and it has given no sign of life since this
+// process started. Packets are sent there, but a pod that may choose takes the address of another one.
+func (d *Directory) MayBeDead(name string) bool {
 	n := d.nodes[name]
 	return name != d.config.NodeName && n != nil && !n.ready && !n.moving
 }

@@ -180,8 +180,8 @@ func TestDirectory_Holder(t *testing.T) {
 	}
 }
 
-// TestDirectory_IsDoubtful: a Lease that was there when this process started is no sign of life, and a Node that is not Ready is none.
-func TestDirectory_IsDoubtful(t *testing.T) {
+// TestDirectory_MayBeDead: a Lease that was there when this process started is no sign of life, and a Node that is not Ready is none.
+func TestDirectory_MayBeDead(t *testing.T) {
 	one := map[netip.Addr]uint64{ips[0]: 1}
 	for name, test := range map[string]struct {
 		history []timed
@@ -200,8 +200,8 @@ func TestDirectory_IsDoubtful(t *testing.T) {
 		if name == "this node" {
 			of = me
 		}
-		if got := d.IsDoubtful(of); got != test.want {
-			t.Errorf("%s: doubtful %t", name, got)
+		if got := d.MayBeDead(of); got != test.want {
+			t.Errorf("%s: it may be dead: %t", name, got)
 		}
 	}
 }

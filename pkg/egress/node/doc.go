@@ -30,7 +30,7 @@
 //	 7 NEW  the rules of other nodes' pods that may leave from here are in the kernel     steerer: Steerer.heldNow, steeringAt (Held)
 //	        since before; for its own pods, NEW does 9 and 10, too
 //	 8 POD  an announcement comes: the book has the address at NEW                        holders: Announcer.hear; steerer: Steerer.Apply
-//	 9 POD  after 10 ms in which more may come, a sync writes the new way                 extension: Loop.Run; egress: Extension.sync, family.inKernel; steerer: Steerer.Sync;
+//	 9 POD  after 10 ms in which more may come, a sync writes the new way                 extension: Loop.Run; egress: Extension.sync, ipFamily.inKernel; steerer: Steerer.Sync;
 //	        (after the last one, 100 ms or as long as it took, up to 1 s)                 reconcile: Reconciler.Sync, run.writeChange, steeredDriver.update; steering: Writer.Update
 //	10 POD  each TCP connection is nudged, so that NEW takes it up with its port;         reconcile: run.deleteFlows; conntrack: Selector.Judge, Table.Delete, deleter.nudge
 //	        all others go on with the pod's next packet

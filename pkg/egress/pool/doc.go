@@ -33,7 +33,7 @@
 //     address for 6 s to another one that can hold it. If there are none, silence means that the address is free. Nor is anything
 //     taken if the nodes that answer are no majority: the others may be as dead as the former holder, and not yet found so.
 //   - It does not ask if the member that has the address is live and gives it away, because it is drained, has left the pool, or cannot
-//     hold the address any more. If its Node was deleted, or is no longer selected, and it is not drained, this takes 0.5 s, in pools of a
+//     hold the address any more. If its Node was deleted, or is no longer selected, and it is not drained, it waits 0.5 s first, in pools of a
 //     thousand 0.9 s: the process may have ended with its Node, and is then found dead, and its kernel is asked. A node that was never in the pool, while
 //     this process ran, cannot give away an address that a member has, even if that member's process is dead.
 //   - The epoch of the address is higher by one than any that was seen. The highest possible one is holders.MaxEpoch, which no node can

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/wake"
@@ -21,7 +22,8 @@ import (
 type fakeKernel struct {
 	held     map[netip.Addr]int
 	unread   bool
-	unreads  int // reads that fail before the next one succeeds
+	// unreads are the errors of the next reads.
+	unreads []error
 	unputs   []netip.Addr
 	unremove bool
 	// subnets are those of its interfaces, instead of the one.
@@ -39,8 +41,13 @@ var errFake = errors.New("the kernel does not do it")
 
 func (k *fakeKernel) read() (*links, error) {
 	k.reads++
-	if k.unreads--; k.unread || k.unreads >= 0 {
+	if k.unread {
 		return nil, errFake
+	}
+	if len(k.unreads) > 0 {
+		err := k.unreads[0]
+		k.unreads = k.unreads[1:]
+		return nil, err
 	}
 	l := &links{
 		at: time.Now().Add(-k.age), ours: map[netip.Addr]int{}, subnets: []subnetOn{{subnet, math.MaxInt32}}, up: map[int]bool{},
@@ -290,7 +297,14 @@ func TestRunner_NoticesWhatGoesWhileItStarts(t *testing.T) {
 // TestRunner_ReadsAgainAfterAFailure: a change that could not be read is told later, although nothing changes any more.
 func TestRunner_ReadsAgainAfterAFailure(t *testing.T) {
 	r, k := newFakeRunner()
-	k.unreads = 1
+	k.unreads = []error{errFake, netlink.ErrDumpInterrupted}
+	if _, err := r.tellChanges(nil); !errors.Is(err, errFake) {
+		t.Errorf("it hides that it could not read: %v", err)
+	}
+	if _, err := r.tellChanges(nil); err != nil {
+		t.Errorf("it does not wait for the change that has interrupted it: %v", err)
+	}
+	k.unreads = []error{errFake}
 	var watching sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	watching.Go(func() { r.watchKernel(ctx, nil) })

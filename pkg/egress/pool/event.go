@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Event is something that a [Member] has to know: one of the types below. What follows from it is its method apply, in the file that the event
-// is about: claims.go, member.go, peers.go or view.go.
+// Event is something that a [Member] has to know: one of the types below. What follows from it is its method apply, in claims.go,
+// member.go, peers.go or view.go, and for what only a Runner tells in runner_linux.go.
 type Event interface {
 	apply(m *Member, now time.Time) []Action
 }

@@ -376,16 +376,19 @@ func (r *Runner) findAddresses(ctx context.Context) (found map[netip.Addr]int) {
 func (r *Runner) watchKernel(ctx context.Context, before map[netip.Addr]int) {
 	logger := klog.FromContext(ctx)
 	var unread failure.Streak
-	changed := func() (err error) {
-		before, err = r.tellChanges(before)
-		if unread.Turns(err) && err != nil {
-			logger.Error(err, "Cannot read this node's interfaces, so changes of them are not noticed; will retry, further failures are not logged")
-		}
-		return err
-	}
 	for ctx.Err() == nil {
-		if err := changes.Follow(ctx.Done(), gather, changed); err != nil {
+		var unreadNow error
+		err := changes.Follow(ctx.Done(), gather, func() error {
+			before, unreadNow = r.tellChanges(before)
+			return unreadNow
+		})
+		switch {
+		case unread.Turns(unreadNow) && unreadNow != nil:
+			logger.Error(err, "Cannot read this node's interfaces, so changes of them are not noticed; will retry, further failures are not logged")
+		case err != nil && unreadNow == nil:
 			logger.V(2).Info("Changes of this node's interfaces were missed; reading all", "reason", err.Error())
+		}
+		if err != nil {
 			wake.Sleep(ctx.Done(), openAgain)
 		}
 	}
@@ -426,9 +429,9 @@ func (r *Runner) setAbsence(logger klog.Logger, err error) {
 		return
 	}
 	if err != nil {
-		logger.Error(err, "Cannot join the pool of nodes that egress IPs are put on; will retry, and log it again only if the reason changes")
+		logger.Error(err, "Cannot take part in the pool of nodes that egress IPs are put on; will retry, and log it again only if the reason changes")
 	} else {
-		logger.Info("Joined the pool of nodes that egress IPs are put on")
+		logger.Info("Takes part in the pool of nodes that egress IPs are put on")
 	}
 	if r.config.Changed != nil {
 		r.config.Changed()

@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/pool"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/handover"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // goesOn is how long a node that has handed an egress IP over sends its own pods' packets from it. When it ends that, it forgets
@@ -121,7 +122,8 @@ func (p *Part) handOver(addresses []netip.Addr) {
 	p.leaveTo(addresses)
 	number := p.begin(addresses)
 	p.steerer.Apply(holders.Left{Addresses: addresses, Until: time.Now().Add(goesOn)})
-	time.AfterFunc(goesOn, func() {
+	p.config.Running.Go(func() {
+		wake.Sleep(p.ctx.Done(), goesOn)
 		p.steerer.PlanAgain()
 		p.awaitRules(addresses, mostRuleTime)
 		p.end(number)

@@ -35,7 +35,7 @@ type Membership struct {
 // Config is what a [Part] has to know beside the objects, and whom it asks and tells.
 type Config struct {
 	Membership
-	// Running has the goroutines that there are until the context ends.
+	// Running has all goroutines; they end soon after the context.
 	Running *sync.WaitGroup
 	// Event tells something about this node, once.
 	Event func(reason plan.Reason, note string)

@@ -129,7 +129,7 @@ func (s *Steerer) Holders(family v1.IPFamily) map[netip.Addr]string {
 	defer s.mu.Unlock()
 	holder := s.holder(m)
 	for _, ip := range ips {
-		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote && !s.node.IsDoubtful(h.Node) {
+		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote && !s.node.MayBeDead(h.Node) {
 			held[ip] = h.Node
 		}
 	}

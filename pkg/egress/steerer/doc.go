@@ -7,8 +7,8 @@
 //
 //	a sync ─► Sync: ways.go ─► kernel.Steering: where each egress IP is, and who may send here
 //
-// Who holds which egress IP is what a [node.Node] says, under the [Steerer]'s lock. What packets for it do follows here: which node can be the
-// next hop, and that what has a new egress IP is dropped, not refused, until that may have come. Under that lock nobody asks the kernel, takes another lock or
+// A [node.Node] decides who holds which egress IP, under the [Steerer]'s lock. This package decides where packets go then: which node can be
+// the next hop, and that packets for a new egress IP are dropped, not refused, as long as it may still come. Under that lock nobody asks the kernel, takes another lock or
 // tells anybody. Without a tunnel a node can only be the next hop if it is on the same network: nexthops.go asks the kernel for that
 // before it takes the lock. hardware.go has the nodes' hardware addresses, by which their packets are recognised.
 //

@@ -36,7 +36,7 @@ type Config struct {
 	AsksBlocks bool
 	// Balanced: [Steerer.SetAnnounced] will be called; until then this node's addresses are not known.
 	Balanced bool
-	// Running has the goroutines that there are until the context ends.
+	// Running has all goroutines; they end soon after the context.
 	Running *sync.WaitGroup
 	// RequestSync asks for a sync, Wake for one that is not due. LeasesKnown is told that all Leases are known, or that none can be.
 	RequestSync, Wake, LeasesKnown func()

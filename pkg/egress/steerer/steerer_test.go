@@ -327,18 +327,19 @@ func TestSteerer_HoldersThatLive(t *testing.T) {
 	}, Spec: v1.ServiceSpec{ClusterIP: v1.ClusterIPNone}})
 	s.node, s.claims = node.New(holders.Config{NodeName: "node-a", Outer: kernel.IPv4}), nil // as at the start
 	s.SetNode(clustertest.NewNode("node-b", "192.0.2.3", v1.ConditionUnknown))
-	says := func(source holders.Source) {
-		s.Apply(holders.Announced{Node: "node-b", Statement: holders.Statement{Addresses: map[netip.Addr]uint64{egressIP: 1}, Revision: 1}, Source: source})
+	lease := func(renewed int64) {
+		s.Apply(holders.Announced{Node: "node-b", Statement: holders.Statement{Addresses: map[netip.Addr]uint64{egressIP: 1}}, Source: holders.Lease, Renewed: time.Unix(renewed, 0)})
 	}
-	says(holders.Lease)
+	lease(1)
 	s.Apply(holders.LeasesKnown{})
 	s.Sync(v1.IPv4Protocol)
 	if h := s.Holder(egressIP); h.State != holders.Remote || len(s.Holders(v1.IPv4Protocol)) > 0 {
 		t.Errorf("a node that is not Ready has a Lease: %+v, and pods may get the addresses of %v", h, s.Holders(v1.IPv4Protocol))
 	}
-	says(holders.Announcement)
-	if got := s.Holders(v1.IPv4Protocol); got[egressIP] != "node-b" {
-		t.Errorf("it speaks, and pods may get the addresses of %v", got)
+	syncs := s.syncs
+	lease(2)
+	if got := s.Holders(v1.IPv4Protocol); got[egressIP] != "node-b" || s.syncs != syncs+1 {
+		t.Errorf("it renews its Lease, and pods may get the addresses of %v; %d syncs", got, s.syncs-syncs)
 	}
 }
 
