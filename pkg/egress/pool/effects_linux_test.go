@@ -20,10 +20,10 @@ import (
 
 // fakeKernel is a kernel that fails when it is told to. Its interface does not exist, so nothing is advertised.
 type fakeKernel struct {
-	held     map[netip.Addr]int
-	unread   bool
+	held   map[netip.Addr]int
+	unread bool
 	// unreads are the errors of the next reads.
-	unreads []error
+	unreads  []error
 	unputs   []netip.Addr
 	unremove bool
 	// subnets are those of its interfaces, instead of the one.
