@@ -47,13 +47,6 @@ func (d *Directory) announced(ip netip.Addr, name string) (holding Holding, coun
 	return holding, true
 }
 
-// MayBeDead tells whether a node may be dead although it counts as a holder: its Node is not Ready, and it has given no sign of life since this
-// process started. Packets are sent there, but a pod that may choose takes the address of another one.
-func (d *Directory) MayBeDead(name string) bool {
-	n := d.nodes[name]
-	return name != d.config.NodeName && n != nil && !n.ready && !n.moving
-}
-
 // compareLater is negative if a node has got an address later than another one.
 func (d *Directory) compareLater(a *address, x, y Holding) int {
 	return cmp.Or(cmp.Compare(y.Epoch, x.Epoch), d.compareAtBound(a, y, x), strings.Compare(y.Node, x.Node))

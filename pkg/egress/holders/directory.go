@@ -171,8 +171,6 @@ type address struct {
 	// since it is the holder.
 	rivals   []string
 	dissents map[string]dissent
-	// mayBeDead tells it of its holder.
-	mayBeDead bool
 }
 
 // dissent is that a node says that it has an address of another holder: directly, or by its Lease. The first change of that, which was at
@@ -571,12 +569,11 @@ func (d *Directory) refresh(ip netip.Addr) {
 		holding.Since = d.now
 	}
 	rivals := rivals(candidates)
-	mayBeDead := d.MayBeDead(holding.Node)
-	d.changed = d.changed || holding != a.holding || !slices.Equal(rivals, a.rivals) || mayBeDead != a.mayBeDead
+	d.changed = d.changed || holding != a.holding || !slices.Equal(rivals, a.rivals)
 	if holding.Node != a.holding.Node || !holding.Since.Equal(a.holding.Since) {
 		a.dissents = nil
 	}
-	a.holding, a.rivals, a.mayBeDead = holding, rivals, mayBeDead
+	a.holding, a.rivals = holding, rivals
 	maps.DeleteFunc(a.dissents, func(name string, _ dissent) bool { return slices.Index(rivals, name) < 1 })
 	if slices.Index(rivals, d.config.NodeName) > 0 {
 		d.dissent(a, d.config.NodeName, Announcement)

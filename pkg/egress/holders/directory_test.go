@@ -180,32 +180,6 @@ func TestDirectory_Holder(t *testing.T) {
 	}
 }
 
-// TestDirectory_MayBeDead: a Lease that was there when this process started is no sign of life, and a Node that is not Ready is none.
-func TestDirectory_MayBeDead(t *testing.T) {
-	one := map[netip.Addr]uint64{ips[0]: 1}
-	for name, test := range map[string]struct {
-		history []timed
-		want    bool
-	}{
-		"not Ready, with an old Lease":     {[]timed{{0, seen("node-a", false)}, {0, announced("node-a", -3600, one)}, {0, LeasesKnown{}}}, true},
-		"Ready, with an old Lease":         {[]timed{{0, seen("node-a", true)}, {0, announced("node-a", -3600, one)}, {0, LeasesKnown{}}}, false},
-		"not Ready, and its Lease changes": {[]timed{{0, seen("node-a", false)}, {0, announced("node-a", -3600, one)}, {0, LeasesKnown{}}, {9, announced("node-a", 9, one)}}, false},
-		"not Ready, and it speaks":         {[]timed{{0, seen("node-a", false)}, {1, direct("node-a", 1, one)}}, false},
-		"nobody":                           {nil, false},
-		"this node":                        {[]timed{{0, NodeSeen{Name: me}}}, false},
-	} {
-		d := newDirectory()
-		apply(d, test.history...)
-		of := "node-a"
-		if name == "this node" {
-			of = me
-		}
-		if got := d.MayBeDead(of); got != test.want {
-			t.Errorf("%s: it may be dead: %t", name, got)
-		}
-	}
-}
-
 // TestDirectory_Outranked: an address on an interface of this node is outranked while another live node has got it later. One that a load
 // balancer announces from here is on no interface.
 func TestDirectory_Outranked(t *testing.T) {

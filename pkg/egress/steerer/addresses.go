@@ -114,8 +114,7 @@ func (s *Steerer) troublesOf(family v1.IPFamily) map[netip.Addr]tell.Trouble {
 	return troubles
 }
 
-// Holders returns the nodes that hold the egress IPs of a family whose Services have several, by these, but for nodes that may be dead: a
-// pod keeps what is chosen by this.
+// Holders returns the nodes that hold the egress IPs of a family whose Services have several, by these.
 func (s *Steerer) Holders(family v1.IPFamily) map[netip.Addr]string {
 	if s == nil {
 		return nil
@@ -129,7 +128,7 @@ func (s *Steerer) Holders(family v1.IPFamily) map[netip.Addr]string {
 	defer s.mu.Unlock()
 	holder := s.holder(m)
 	for _, ip := range ips {
-		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote && !s.node.MayBeDead(h.Node) {
+		if h := holder(ip); h.State == holders.Local || h.State == holders.Remote {
 			held[ip] = h.Node
 		}
 	}

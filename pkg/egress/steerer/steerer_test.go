@@ -318,31 +318,6 @@ func TestSteerer_WithoutMetalLB(t *testing.T) {
 	}
 }
 
-// TestSteerer_HoldersThatLive: pods get addresses of nodes that live, also right after the start of a process, which finds the Leases of dead
-// ones.
-func TestSteerer_HoldersThatLive(t *testing.T) {
-	s := newSteered(t, holders.Auto)
-	s.state.SetService(&v1.Service{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "several", Annotations: map[string]string{cluster.EgressIPAnnotation: "203.0.113.10,203.0.113.11"},
-	}, Spec: v1.ServiceSpec{ClusterIP: v1.ClusterIPNone}})
-	s.node, s.claims = node.New(holders.Config{NodeName: "node-a", Outer: kernel.IPv4}), nil // as at the start
-	s.SetNode(clustertest.NewNode("node-b", "192.0.2.3", v1.ConditionUnknown))
-	lease := func(renewed int64) {
-		s.Apply(holders.Announced{Node: "node-b", Statement: holders.Statement{Addresses: map[netip.Addr]uint64{egressIP: 1}}, Source: holders.Lease, Renewed: time.Unix(renewed, 0)})
-	}
-	lease(1)
-	s.Apply(holders.LeasesKnown{})
-	s.Sync(v1.IPv4Protocol)
-	if h := s.Holder(egressIP); h.State != holders.Remote || len(s.Holders(v1.IPv4Protocol)) > 0 {
-		t.Errorf("a node that is not Ready has a Lease: %+v, and pods may get the addresses of %v", h, s.Holders(v1.IPv4Protocol))
-	}
-	syncs := s.syncs
-	lease(2)
-	if got := s.Holders(v1.IPv4Protocol); got[egressIP] != "node-b" || s.syncs != syncs+1 {
-		t.Errorf("it renews its Lease, and pods may get the addresses of %v; %d syncs", got, s.syncs-syncs)
-	}
-}
-
 // TestSteerer_AddressesInOrder: of what two tell at once of this node's addresses, the last that the directory was told counts for all.
 func TestSteerer_AddressesInOrder(t *testing.T) {
 	s := newSteered(t, holders.Auto)
