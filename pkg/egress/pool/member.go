@@ -68,9 +68,11 @@ type Member struct {
 	wanted   map[netip.Addr]bool
 	siblings map[netip.Addr][]netip.Addr
 	// pool has the names of its nodes; nil if they are not known.
-	pool     map[string]bool
-	zones    map[string]string
-	peers    map[string]*peer
+	pool  map[string]bool
+	zones map[string]string
+	peers map[string]*peer
+	// having are those of them that say that they have an address.
+	having   map[netip.Addr][]*peer
 	draining bool
 	// handover: it hands addresses over as [State] says.
 	handover bool
@@ -97,7 +99,7 @@ type Member struct {
 func NewMember(book *holders.Directory, run uint64, handover bool) *Member {
 	name := book.NodeName()
 	return &Member{
-		name: name, run: run, book: book, handover: handover, peers: map[string]*peer{}, took: map[netip.Addr]time.Time{},
+		name: name, run: run, book: book, handover: handover, peers: map[string]*peer{}, having: map[netip.Addr][]*peer{}, took: map[netip.Addr]time.Time{},
 		claims: map[netip.Addr]*claim{}, failed: map[netip.Addr]time.Time{}, vacant: map[netip.Addr]*vacancy{}, published: State{Name: name, Run: run},
 	}
 }
@@ -107,7 +109,19 @@ func (m *Member) Next(event Event, now time.Time) []Action {
 	if m.began.IsZero() {
 		m.began, m.renewed, m.view.inspected = now, now.Add(-renewal), now
 	}
-	return append(event.apply(m, now), m.act(now)...)
+	news := m.isNews(event)
+	actions := event.apply(m, now)
+	if !news && (m.wake.IsZero() || now.Before(m.wake)) {
+		return actions
+	}
+	return append(actions, m.act(now)...)
+}
+
+// isNews tells whether anything may follow from an event. A state comes by a datagram and by a connection, and with each exchange: mostly it is
+// one that its member has told before, and lives.
+func (m *Member) isNews(event Event) bool {
+	heard, is := event.(Heard)
+	return !is || !m.live(heard.State.Name) || !heard.State.same(m.peers[heard.State.Name].state)
 }
 
 // Wake returns when Next wants a [Tick] although nothing happens; zero for never.
@@ -279,6 +293,7 @@ func (e Pool) apply(m *Member, _ time.Time) []Action {
 	for name, p := range m.peers {
 		p.member = p.member || m.pool[name]
 		if !p.alive && !m.pool[name] {
+			m.says(p, nil)
 			delete(m.peers, name)
 		}
 	}

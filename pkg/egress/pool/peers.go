@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"maps"
 	"net/netip"
+	"slices"
 	"time"
 )
 
 // peer is another member.
 type peer struct {
+	name string
 	// alive since a time.
 	alive bool
 	since time.Time
@@ -36,7 +38,7 @@ func (p *peer) fresh() bool { return !p.heard.IsZero() && !p.heard.Before(p.sinc
 func (m *Member) peer(name string) *peer {
 	p := m.peers[name]
 	if p == nil {
-		p = &peer{member: m.pool[name]}
+		p = &peer{name: name, member: m.pool[name]}
 		m.peers[name] = p
 	}
 	return p
@@ -98,9 +100,9 @@ func (m *Member) holder(ip netip.Addr) (name string) {
 
 // lastHolder returns who of some members has an address, as far as it has told.
 func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
-	for other, p := range m.peers {
-		if _, has := p.state.Held[ip]; has && of(p) && (name == "" || m.compareHolders(ip, other, name) > 0) {
-			name = other
+	for _, p := range m.having[ip] {
+		if of(p) && (name == "" || m.compareHolders(ip, p.name, name) > 0) {
+			name = p.name
 		}
 	}
 	return name
@@ -109,8 +111,8 @@ func (m *Member) lastHolder(ip netip.Addr, of func(*peer) bool) (name string) {
 // told tells whether a member has said that it has an address, with an epoch or a higher one, or, if it is live, that it does not know the
 // epoch yet.
 func (m *Member) told(ip netip.Addr, epoch uint64) bool {
-	for name, p := range m.peers {
-		if said, has := p.state.Held[ip]; has && (said >= epoch || said == 0 && m.live(name)) {
+	for _, p := range m.having[ip] {
+		if said := p.state.Held[ip]; said >= epoch || said == 0 && m.live(p.name) {
 			return true
 		}
 	}
@@ -171,7 +173,7 @@ func (e Heard) apply(m *Member, now time.Time) []Action {
 	if known && !e.State.newer(p.state) {
 		return nil
 	}
-	p.note(e.State, m.concerns, now)
+	m.note(p, e.State, now)
 	p.rival = true
 	return nil
 }
@@ -192,7 +194,7 @@ func (e Reminded) apply(m *Member, now time.Time) []Action {
 	if maps.Equal(held, p.state.Held) || len(held) > mostAddresses {
 		return nil
 	}
-	p.state.Held = held
+	m.says(p, held)
 	p.rival = true
 	return nil
 }
@@ -241,9 +243,27 @@ func (m *Member) concerns(ip netip.Addr) bool {
 	return held || m.wanted[ip]
 }
 
+// says notes which addresses another member says that it has.
+func (m *Member) says(p *peer, held map[netip.Addr]uint64) {
+	for ip := range p.state.Held {
+		if _, still := held[ip]; still {
+			continue
+		}
+		if m.having[ip] = slices.DeleteFunc(m.having[ip], func(other *peer) bool { return other == p }); len(m.having[ip]) == 0 {
+			delete(m.having, ip)
+		}
+	}
+	for ip := range held {
+		if _, before := p.state.Held[ip]; !before {
+			m.having[ip] = append(m.having[ip], p)
+		}
+	}
+	p.state.Held = held
+}
+
 // note takes a new state. That a member does not have an address any more is kept of what concerns this one: it may be said of a whole
 // network.
-func (p *peer) note(s State, concerns func(netip.Addr) bool, now time.Time) {
+func (m *Member) note(p *peer, s State, now time.Time) {
 	claimed := make(map[netip.Addr]time.Time, len(s.Claims))
 	for ip := range s.Claims {
 		claimed[ip] = now
@@ -258,12 +278,13 @@ func (p *peer) note(s State, concerns func(netip.Addr) bool, now time.Time) {
 		}
 	}
 	for ip := range p.state.Held {
-		if _, has := s.Held[ip]; !has && concerns(ip) {
+		if _, has := s.Held[ip]; !has && m.concerns(ip) {
 			left[ip] = now
 		}
 	}
 	if p.state.Run != s.Run {
 		p.former = p.state.Held
 	}
+	m.says(p, s.Held)
 	p.state, p.claimed, p.left = s, claimed, left
 }

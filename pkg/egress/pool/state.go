@@ -95,6 +95,9 @@ func (s State) equal(o State) bool {
 		maps.Equal(s.Claims, o.Claims) && slices.Equal(s.Failed, o.Failed)
 }
 
+// same tells whether this is another copy of a state of the same member.
+func (s State) same(o State) bool { return s.Run == o.Run && s.Version == o.Version }
+
 // newer tells whether a state came after another one of its member.
 func (s State) newer(than State) bool { return s.Run != than.Run || s.Version > than.Version }
 
