@@ -94,6 +94,8 @@ type simulatedNode struct {
 	seen, exchanged map[int]bool
 	wrong           map[int]time.Duration
 	wake            time.Duration
+	// ticks: it is about to look at the book.
+	ticks bool
 	// busy until: it does what was decided, and decides nothing else.
 	busy time.Duration
 	// takeFailed: of what it does, an address could not be taken. unsaid is the state that it tells the others when it has done it.
@@ -209,7 +211,7 @@ func (s *simulation) boot(n *simulatedNode) {
 	n.run++
 	n.Node = New(holders.Config{NodeName: n.name, Outer: kernel.IPv4})
 	n.Join(n.run, !n.older)
-	n.running, n.wake, n.busy, n.unsaid, n.told = true, 0, 0, nil, pool.State{}
+	n.running, n.wake, n.ticks, n.busy, n.unsaid, n.told = true, 0, false, 0, nil, pool.State{}
 	n.heard = map[netip.Addr]uint64{}
 	clear(n.seen)
 	clear(n.exchanged)
@@ -271,7 +273,8 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 		})
 		return
 	}
-	if _, decides := e.(pool.Event); decides && s.now < n.busy {
+	_, decides := e.(pool.Event)
+	if decides && s.now < n.busy {
 		s.reply(n, n.busy-s.now, func() Event { return e })
 		return
 	}
@@ -286,11 +289,21 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 	if changed {
 		s.touched = s.now
 		s.say(n)
-		s.reply(n, 0, func() Event { return pool.Tick{} })
+		s.tickSoon(n)
 	}
-	s.checkSaid(n)
+	if decides || changed {
+		s.checkSaid(n)
+	}
 	if n.wake = 0; !n.wakeAt(now).IsZero() {
 		n.wake = s.now + n.wakeAt(now).Sub(now)
+	}
+}
+
+// tickSoon has a member look at the book.
+func (s *simulation) tickSoon(n *simulatedNode) {
+	if !n.ticks {
+		n.ticks = true
+		s.reply(n, 0, func() Event { n.ticks = false; return pool.Tick{} })
 	}
 }
 
