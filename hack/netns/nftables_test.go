@@ -193,7 +193,7 @@ func TestTable_CommandsShowIt(t *testing.T) {
 				n.Errorf("%v: status %d, %s%s; want %d and %q", args, status, stdout, stderr, want, text)
 			}
 		}
-		says(0, "table openshift-egress: snat to ip saddr . ct protocol map @sources fully-random, with { 10.128.0.11 . tcp : 203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
+		says(0, "table openshift-egress: snat to ip saddr . meta l4proto map @sources fully-random, with { 10.128.0.11 . tcp : 203.0.113.10 }", "explain", "10.128.0.11", "--protocol=tcp")
 		says(0, "IPv4: in agreement", "verify")
 		n.Signal(syscall.SIGSTOP)
 		n.nft("delete element ip " + steering.LocalTable + " sources { 10.128.0.11 . tcp }")

@@ -373,7 +373,8 @@ func (w *words) nat(kind expr.NATType) {
 
 // natAddress takes the address for source or destination NAT, and returns the register that holds it. A map is asked in front of the rule's
 // matches, unless the rule has changed the packet before: whom it does not know is through with one lookup, and the rest is decided as
-// the text says. No match uses the fourth register: the longest key, two addresses and a protocol of IPv6, ends in the third.
+// the text says, without loading a field again (share_linux.go). No match uses the fourth register: the longest key, two addresses and a
+// protocol of IPv6, ends in the third.
 func (w *words) natAddress() uint32 {
 	matches := len(w.exprs)
 	w.value(address(w.addressBytes()))
@@ -382,7 +383,7 @@ func (w *words) natAddress() uint32 {
 		return unix.NFT_REG_1
 	}
 	ask.DestRegister = unix.NFT_REG_4
-	w.exprs = slices.Concat(w.exprs[matches:], w.exprs[:matches])
+	w.exprs = shareLoads(slices.Concat(w.exprs[matches:], w.exprs[:matches]))
 	return unix.NFT_REG_4
 }
 

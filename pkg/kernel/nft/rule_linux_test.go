@@ -228,22 +228,44 @@ func TestRule_SourceNATByMap(t *testing.T) {
 	}
 }
 
-// TestRule_MapInFront: a rule asks the map of its source NAT in front of its matches, and nft prints it as its text is.
+// TestRule_MapInFront: a rule asks the map of its source NAT in front of its matches, loads no field again that a register has, and nft prints it
+// as its text is.
 func TestRule_MapInFront(t *testing.T) {
 	l := newLab(t)
-	for name, family := range map[string]kernel.Family{"ip": kernel.IPv4, "ip6": kernel.IPv6} {
-		s := Spec{Name: "words", Family: family}
-		rule := s.Rule("1", "IP daddr != @addresses IP saddr . IP daddr . meta l4proto != @hosts snat to IP saddr map @nodes fully-random")
-		first, is := rule.Exprs[slices.IndexFunc(rule.Exprs, isLookup)].(*expr.Lookup)
-		if !is || first.SetName != "nodes" {
-			t.Errorf("%s: the rule asks %+v first", name, first)
+	for matches, loads := range map[string]int{
+		"IP daddr != @addresses IP saddr . IP daddr . meta l4proto != @hosts": 3,
+		"IP saddr @addresses": 1,
+		"IP saddr . meta l4proto @pods IP saddr != @addresses":                           2,
+		"IP daddr @addresses IP saddr . meta l4proto @pods":                              4,
+		"IP daddr . meta l4proto @pods IP daddr @addresses":                              3,
+		"IP daddr @addresses meta mark & 0x0000007e == 0x00000002 IP daddr @addresses":   4, // a comparison may change the first register
+		"IP saddr . IP daddr . meta l4proto @hosts meta l4proto tcp IP daddr @addresses": 5,
+	} {
+		for name, family := range map[string]kernel.Family{"ip": kernel.IPv4, "ip6": kernel.IPv6} {
+			s := Spec{Name: "words", Family: family}
+			rule := s.Rule("1", matches+" snat to IP saddr map @nodes fully-random")
+			first, is := rule.Exprs[slices.IndexFunc(rule.Exprs, isLookup)].(*expr.Lookup)
+			if !is || first.SetName != "nodes" {
+				t.Errorf("%s: the rule asks %+v first", name, first)
+			}
+			if got := len(rule.Exprs) - len(slices.DeleteFunc(slices.Clone(rule.Exprs), isLoad)); got != loads {
+				t.Errorf("%s: %s: %d loads, want %d", name, rule.Text, got, loads)
+			}
+			printsItsText(t, l, name, s, rule)
 		}
-		printsItsText(t, l, name, s, rule)
 	}
 	changed := Spec{Name: "words", Family: kernel.IPv4}.Rule("2", "meta mark set meta mark & 0xffffff81 dnat to IP daddr map @nodes")
 	if last := slices.IndexFunc(changed.Exprs, isLookup); last != len(changed.Exprs)-2 {
 		t.Errorf("a rule that has changed the packet asks its map as expression %d of %d", last, len(changed.Exprs))
 	}
+}
+
+func isLoad(e expr.Any) bool {
+	switch e.(type) {
+	case *expr.Payload, *expr.Meta, *expr.Ct:
+		return true
+	}
+	return false
 }
 
 // printsItsText writes a rule of a new table, and returns how nft lists its chain: with the rule's text.

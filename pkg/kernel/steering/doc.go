@@ -344,13 +344,13 @@
 //	    chain postrouting {
 //	        type nat hook postrouting priority -197;
 //	        ip daddr != @exclusions
-//	            ip saddr . ct protocol . ip daddr != @own                   not to its own egress IP
-//	            snat to ip saddr . ct protocol map @sources fully-random
+//	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
+//	            snat to ip saddr . meta l4proto map @sources fully-random   in IPv6 ct protocol
 //	        the same for bindings of all protocols, if there are any
 //	    }
 //	}
 //
-// The flow tells the protocol, because an Authentication Header hides that of an IPv6 packet, and a pod could leave under its own address.
+// In IPv6 the flow tells the protocol, because an Authentication Header hides that of a packet, and a pod could leave under its own address.
 // The cost of a packet does not depend on the number of bindings. The kernel evaluates a rule's map first, so a packet of an unbound pod is
 // done after one lookup, or after two where there are bindings of all protocols. With verdicts in the maps, as above, a pod's own egress IP
 // would take no lookup, but each change would follow all elements. The chain is behind that of the steering, so that an earlier process's

@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"net/netip"
 	"strings"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Words of rules that are in more than one. In all rules IP stands for ip or ip6.
@@ -81,13 +83,16 @@ func (k selector) takeWay() string {
 func (k selector) giveBySource() string { return k.from + " vmap " + k.sourcesMap }
 
 // leavingLocally and giveLocally are the rule of a node that steers nothing: the map says who is bound, and any port will do.
-func (k selector) leavingLocally() string { return byFlow(toOutside + " " + k.notToOwn()) }
-func (k selector) giveLocally() string {
-	return byFlow("snat to " + k.from + " map " + k.sourcesMap + " fully-random")
-}
+func (k selector) leavingLocally() string { return toOutside + " " + k.notToOwn() }
+func (k selector) giveLocally() string    { return "snat to " + k.from + " map " + k.sourcesMap + " fully-random" }
 
-// byFlow goes by the protocol of a packet's flow. An Authentication Header hides that of an IPv6 packet.
-func byFlow(text string) string { return strings.ReplaceAll(text, "meta l4proto", "ct protocol") }
+// byFlow goes by the protocol of a packet's flow. An Authentication Header hides that of an IPv6 packet, so it is asked for there; it costs more.
+func byFlow(text string, family kernel.Family) string {
+	if family == kernel.IPv6 {
+		return strings.ReplaceAll(text, "meta l4proto", "ct protocol")
+	}
+	return text
+}
 
 // setMark puts a number into our bits of the mark, and leaves the others.
 func (l layout) setMark(number int) string {
