@@ -84,7 +84,9 @@ func (k selector) giveBySource() string { return k.from + " vmap " + k.sourcesMa
 
 // leavingLocally and giveLocally are the rule of a node that steers nothing: the map says who is bound, and any port will do.
 func (k selector) leavingLocally() string { return toOutside + " " + k.notToOwn() }
-func (k selector) giveLocally() string    { return "snat to " + k.from + " map " + k.sourcesMap + " fully-random" }
+func (k selector) giveLocally() string {
+	return "snat to " + k.from + " map " + k.sourcesMap + " fully-random"
+}
 
 // byFlow goes by the protocol of a packet's flow. An Authentication Header hides that of an IPv6 packet, so it is asked for there; it costs more.
 func byFlow(text string, family kernel.Family) string {
