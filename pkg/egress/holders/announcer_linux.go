@@ -240,6 +240,7 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	strangers = append(strangers, a.exchange.only(asked)...)
 	if a.socket == nil || a.opened != self {
 		if !self.IsValid() {
+			a.opened = self // all are greeted when there is an address again
 			return time.Time{}
 		}
 		if !a.open(ctx, self) {
@@ -249,6 +250,7 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	}
 	keys := a.keys()
 	if len(keys) == 0 {
+		a.known = nil        // all are greeted when there is a key again
 		a.exchange.forgive() // nobody is believed, which is told otherwise
 		a.judge(now)
 		return time.Time{}

@@ -226,6 +226,42 @@ func TestAnnouncer_Ask(t *testing.T) {
 	})
 }
 
+// TestAnnouncer_OthersComeMeanwhile: who comes while a node has no address, or no key, is greeted when it has one, and not heard by the next
+// heartbeat alone.
+func TestAnnouncer_OthersComeMeanwhile(t *testing.T) {
+	announce(t, func(s *speakers) {
+		ring := NewKeyring(ours)
+		s.nodes[me].end()
+		s.start(me, ring)
+		n, said := s.nodes[me], statementOf(1, ips[0])
+		at, all := s.family(n.host), s.others(me)
+		s.nodes["node-a"].SetAnnounced(said)
+		s.knows("at first", "node-a", said, me)
+		var revision uint64
+		settled := func(self netip.Addr, others map[string]netip.Addr) {
+			revision++
+			n.SetNodes(revision, self, others)
+			time.Sleep(50 * time.Millisecond)
+		}
+		for what, lacks := range map[string]struct{ begin, end func() }{
+			"no address": {func() { settled(netip.Addr{}, nil) }, func() { settled(netip.Addr{}, all); settled(at, all) }},
+			"no key":     {func() { ring.Set(nil); settled(at, nil) }, func() { settled(at, all); ring.Set(ours) }},
+		} {
+			lacks.begin()
+			said = statementOf(said.Revision+1, ips...)
+			s.nodes["node-a"].SetAnnounced(said)
+			s.knows(what, "node-a", said, "node-c")
+			time.Sleep(repeats[len(repeats)-1] + 100*time.Millisecond) // it is not repeated any more
+			began := time.Now()
+			lacks.end()
+			s.knows(what+" any more", "node-a", said, me)
+			if took := time.Since(began); took > renewal/2 {
+				t.Errorf("%s: known after %v, as by a heartbeat", what, took)
+			}
+		}
+	})
+}
+
 func TestAnnouncer_Keys(t *testing.T) {
 	announce(t, func(s *speakers) {
 		other := Keys{[]byte("a key that nobody else has")}
