@@ -340,11 +340,17 @@ func elementOf(t tuple, ports bool) nftables.SetElement {
 // Cleanup removes what [Table.Delete] and [Table.EndClashes] have left in the kernel, of both families. Where the kernel has no
 // nftables there is nothing.
 func Cleanup(ctx context.Context) error {
+	return errors.Join(remove(ctx, barrierTable), EndListening(ctx))
+}
+
+// EndListening removes what a process that was killed in [Table.EndClashes] has left in the kernel, of both families. This process must not be
+// there. Where the kernel has no nftables there is nothing.
+func EndListening(ctx context.Context) error { return remove(ctx, listeningTable) }
+
+func remove(ctx context.Context, table string) error {
 	var errs []error
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		for _, table := range []string{barrierTable, listeningTable} {
-			errs = append(errs, nft.Spec{Name: table, Family: family}.Remove(ctx))
-		}
+		errs = append(errs, nft.Spec{Name: table, Family: family}.Remove(ctx))
 	}
 	return errors.Join(errs...)
 }

@@ -272,7 +272,7 @@ const (
 //	set notes    { type mark . mark . mark; size 65536; }
 //	        add @notes { ip saddr . ip daddr . meta l4proto . th sport . th dport map @suspects . @th,32,16 . @th,64,16 }
 //
-// It is there while somebody listens. A process that is killed meanwhile leaves it, and it is made anew the next time.
+// It is there while somebody listens. A process that is killed meanwhile leaves it, and the next one removes it: see [EndListening].
 type listener struct {
 	*barrier
 	what           packets

@@ -313,3 +313,21 @@ func TestCameIn_Lately(t *testing.T) {
 		t.Errorf("got %v, want %s alone", got, young)
 	}
 }
+
+// TestEndListening removes what a process that was killed has left, and nothing if there is nothing.
+func TestEndListening(t *testing.T) {
+	l := lab.ForTest(t, lab.Config{})
+	for _, family := range []string{"ip", "ip6"} {
+		if out, err := l.Node().Command(t.Context(), "nft", "add", "table", family, listeningTable).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	for range 2 {
+		if err := l.Node().Do(func() error { return EndListening(t.Context()) }); err != nil {
+			t.Fatal(err)
+		}
+		if tables, err := l.Node().Command(t.Context(), "nft", "list", "tables").Output(); err != nil || len(tables) > 0 {
+			t.Errorf("%v; there are tables:\n%s", err, tables)
+		}
+	}
+}
