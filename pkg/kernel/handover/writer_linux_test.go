@@ -314,15 +314,15 @@ func TestWriter_Repairs(t *testing.T) {
 			table = "ip6 " + tableName
 		}
 		for _, damage := range []string{"flush ruleset", "flush table " + table, "flush chain " + table + " strays"} {
-			n.eventually(func() error { // elements count for a moment
+			n.eventually(func() error { // elements count for a moment, and the table is gone when there are none
 				n.pass(n.next, n.former)
 				n.nft(n.next, damage)
 				if err := n.next.Leave([]netip.Addr{n.ip.Next()}); err != nil {
-					n.Errorf("%s: the next change fails: %v", damage, err)
+					return fmt.Errorf("%s: the next change fails: %w", damage, err)
 				}
 				listed := n.nft(n.next, "list ruleset")
 				if rules := strings.Count(listed, "goto strays") + strings.Count(listed, "@left drop"); rules != 3 {
-					n.Errorf("%s: %d of three rules are there again:\n%s", damage, rules, listed)
+					return fmt.Errorf("%s: %d of three rules are there again:\n%s", damage, rules, listed)
 				}
 				if strings.Count(listed, "elements = {") < 3 {
 					return fmt.Errorf("%s: elements are missing in\n%s", damage, listed)
