@@ -587,6 +587,7 @@ func TestMember_PassesPacketsOn(t *testing.T) {
 		"drained":          {func(b *State) { b.Draining, b.Handover = true, true }, Drained, true},
 		"an older version": {func(b *State) { b.Draining = true }, Drained, false},
 		"link down":        {func(b *State) { b.Handover, b.Networks = true, []Network{{Prefix: subnet.Prefix}} }, Detached, false},
+		"drained, no link": {func(b *State) { b.Draining, b.Handover, b.Networks = true, true, []Network{{Prefix: subnet.Prefix}} }, Detached, false},
 		"no subnet":        {func(b *State) { b.Handover, b.Networks = true, nil }, Detached, false},
 	} {
 		t.Run(name, func(t *testing.T) {
