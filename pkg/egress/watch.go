@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/openshift/origin-node/pkg/egress/clashes"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/egress/keys"
 	"github.com/openshift/origin-node/pkg/egress/shutdown"
@@ -57,10 +58,11 @@ func (e *Extension) Refused(err error) {
 
 // followHolders begins to follow who holds the egress IPs.
 func (e *Extension) followHolders(client, claims kubernetes.Interface, outer v1.IPFamily) {
+	ctx := klog.NewContext(e.ctx, e.logger)
+	clashes.EndFormer(ctx)
 	if e.config.Steering.Off() {
 		return
 	}
-	ctx := klog.NewContext(e.ctx, e.logger)
 	e.steerer = e.newSteerer(ctx, client, outer)
 	e.events.Here = e.steerer.Here
 	e.report.SetParts(e.parts())

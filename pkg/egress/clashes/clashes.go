@@ -116,11 +116,15 @@ func among(list []netip.Addr, came map[netip.Addr]time.Time, here map[netip.Addr
 	return result
 }
 
-// Run ends such connections, until ctx ends, and logs with ctx's logger.
-func (c *Ender) Run(ctx context.Context) {
+// EndFormer removes what an earlier process that was killed may have left in the kernel.
+func EndFormer(ctx context.Context) {
 	if err := conntrack.EndListening(ctx); err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Cannot remove the nftables table with which an earlier process listened for clashing ports; 'nft list tables' shows whether it is there")
 	}
+}
+
+// Run ends such connections, until ctx ends, and logs with ctx's logger.
+func (c *Ender) Run(ctx context.Context) {
 	logger, tables, failed := klog.FromContext(ctx), map[v1.IPFamily]*conntrack.Table{}, map[v1.IPFamily]*failure.Streak{}
 	for _, family := range cluster.Families {
 		tables[family], failed[family] = conntrack.NewTable(kernel.Family(family)), &failure.Streak{}

@@ -62,7 +62,7 @@ type Announcer struct {
 	voices  [topics]*voice
 	tell    func(Event)
 	socket  *net.UDPConn // nil if it is not open
-	opened  netip.Addr   // the address that it has
+	opened  netip.Addr   // the address that it has; invalid if it is to be opened again
 	trouble failure.Streak
 	// closed is why the port is not open, refused why others are not believed; nil for neither. failing is what Failing was told last.
 	closed, refused error
@@ -71,7 +71,7 @@ type Announcer struct {
 	unsaid, untold failure.Streak
 	// owner is who has the port.
 	owner portowner.Cache
-	// known are the keys that the other nodes were greeted with last.
+	// known are the keys that the other nodes were greeted with last; nil if all are to be greeted.
 	known Keys
 	// warned: the log says that somebody has other keys than these.
 	warned bool
@@ -240,7 +240,7 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	strangers = append(strangers, a.exchange.only(asked)...)
 	if a.socket == nil || a.opened != self {
 		if !self.IsValid() {
-			a.opened = self // all are greeted when there is an address again
+			a.opened = netip.Addr{}
 			return time.Time{}
 		}
 		if !a.open(ctx, self) {
@@ -250,7 +250,7 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 	}
 	keys := a.keys()
 	if len(keys) == 0 {
-		a.known = nil        // all are greeted when there is a key again
+		a.known = nil
 		a.exchange.forgive() // nobody is believed, which is told otherwise
 		a.judge(now)
 		return time.Time{}

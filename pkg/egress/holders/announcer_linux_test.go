@@ -251,7 +251,7 @@ func TestAnnouncer_OthersComeMeanwhile(t *testing.T) {
 			said = statementOf(said.Revision+1, ips...)
 			s.nodes["node-a"].SetAnnounced(said)
 			s.knows(what, "node-a", said, "node-c")
-			time.Sleep(repeats[len(repeats)-1] + 100*time.Millisecond) // it is not repeated any more
+			time.Sleep(lab.Stretch(repeats[len(repeats)-1] + 100*time.Millisecond)) // it is not repeated any more
 			began := time.Now()
 			lacks.end()
 			s.knows(what+" any more", "node-a", said, me)

@@ -38,12 +38,17 @@ type Event any
 func (n *Node) Next(event Event, now time.Time) (actions []pool.Action, changed bool) {
 	switch event := event.(type) {
 	case holders.Event:
-		return nil, n.Apply(event, now)
+		changed = n.Apply(event, now)
 	case pool.Event:
 		actions = n.member.Next(event, now)
-		return actions, n.Changed()
+		changed = n.Changed()
+	default:
+		panic("unknown event") // a mistake of the caller
 	}
-	panic("unknown event") // a mistake of the caller
+	if changed && n.member != nil {
+		n.member.BookChanged(now)
+	}
+	return actions, changed
 }
 
 // Speak lets other nodes be told from now on, and tells whether they could not before.

@@ -94,8 +94,6 @@ type simulatedNode struct {
 	seen, exchanged map[int]bool
 	wrong           map[int]time.Duration
 	wake            time.Duration
-	// ticks: it is about to look at the book.
-	ticks bool
 	// busy until: it does what was decided, and decides nothing else.
 	busy time.Duration
 	// takeFailed: of what it does, an address could not be taken. unsaid is the state that it tells the others when it has done it.
@@ -211,7 +209,7 @@ func (s *simulation) boot(n *simulatedNode) {
 	n.run++
 	n.Node = New(holders.Config{NodeName: n.name, Outer: kernel.IPv4})
 	n.Join(n.run, !n.older)
-	n.running, n.wake, n.ticks, n.busy, n.unsaid, n.told = true, 0, false, 0, nil, pool.State{}
+	n.running, n.wake, n.busy, n.unsaid, n.told = true, 0, 0, nil, pool.State{}
 	n.heard = map[netip.Addr]uint64{}
 	clear(n.seen)
 	clear(n.exchanged)
@@ -289,21 +287,12 @@ func (s *simulation) tell(n *simulatedNode, e Event) {
 	if changed {
 		s.touched = s.now
 		s.say(n)
-		s.tickSoon(n)
 	}
-	if decides || changed {
+	if decides || changed { // of what else happens, nothing that is checked follows
 		s.checkSaid(n)
 	}
 	if n.wake = 0; !n.wakeAt(now).IsZero() {
 		n.wake = s.now + n.wakeAt(now).Sub(now)
-	}
-}
-
-// tickSoon has a member look at the book.
-func (s *simulation) tickSoon(n *simulatedNode) {
-	if !n.ticks {
-		n.ticks = true
-		s.reply(n, 0, func() Event { n.ticks = false; return pool.Tick{} })
 	}
 }
 

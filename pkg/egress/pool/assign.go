@@ -25,9 +25,6 @@ const (
 	Inactive  Objection = "it did not take the address in time"
 )
 
-// couldHold tells whether a member with this objection could hold the address, but is not to.
-func (o Objection) couldHold() bool { return o == Draining || o == NotInPool }
-
 // Objections are those of the nodes of a pool, by name; empty for a node that has none.
 type Objections map[string]Objection
 

@@ -283,6 +283,11 @@ func TestAttack_StateIsBounded(t *testing.T) {
 	if n := len(m.peers["c"].state.Held); n > mostAddresses {
 		t.Errorf("%d addresses are known of a node that says parts, want %d at most", n, mostAddresses)
 	}
+	m.checkHaving(t)
+	m.Next(Pool{Nodes: []string{"a"}}, moment(0))
+	if len(m.having) > 0 {
+		t.Errorf("%d addresses are known of nodes that are dead and not in the pool", len(m.having))
+	}
 }
 
 // TestAttack_StatesDoNotQueue: however many states a node says while the Runner does something else, the newest waits alone, with all

@@ -72,7 +72,7 @@ func (m *Member) whyToTake(ip netip.Addr, now time.Time) (from string, why Reaso
 			return "", ""
 		case why == NotInPool && !m.peers[holder].member && m.pool[last()]:
 			return last(), Dead // nobody has given it the address; the member that had it answers if it still has it
-		case why.couldHold():
+		case m.goesOn(holder, ip, why):
 			return holder, Drained
 		default:
 			return holder, Detached
@@ -107,6 +107,16 @@ func (m *Member) leftToTaker(ip netip.Addr, now time.Time) bool {
 func (m *Member) takenOutOfReach(ip netip.Addr, now time.Time) bool {
 	epoch, since, _ := m.book.Leased(ip, now)
 	return epoch > 0 && !m.told(ip, epoch) && m.due(since.Add(freshness), now)
+}
+
+// goesOn tells whether a member serves an address until another one has it: it could hold it, but is not to.
+func (m *Member) goesOn(name string, ip netip.Addr, why Objection) bool {
+	networks := m.networks
+	if name != m.name {
+		networks = m.peers[name].state.Networks
+	}
+	subnet, has := SubnetOf(networks, ip)
+	return (why == Draining || why == NotInPool) && has && subnet.Up
 }
 
 // objection says why a member cannot hold an address.

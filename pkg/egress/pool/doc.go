@@ -98,8 +98,8 @@
 //
 // # A new reason
 //
-// A [Reason] is a constant and a line in reasons (event.go). If a node takes an address for it: whyToTake, where Objection.couldHold
-// (assign.go) tells those reasons apart for which a live node gives the address away; and [Member.Status], which names the reasons for which
+// A [Reason] is a constant and a line in reasons (event.go). If a node takes an address for it: whyToTake, where goesOn
+// (claims.go) tells those reasons apart for which a live node gives the address away; and [Member.Status], which names the reasons for which
 // an address counts as unheld or lost. If a node releases an address for it: that place. Then this file, a test in member_test.go, and its
 // meaning in the metric's row in images/node/README.md. The log, commands and the metric's series follow from reasons, and so do Events,
 // which are of takes alone. If a reason's text changes, look for the old one in hack/e2e and in the tests of package poolnode. The

@@ -117,8 +117,11 @@ func (m *Member) Next(event Event, now time.Time) []Action {
 	return append(actions, m.act(now)...)
 }
 
-// isNews tells whether anything may follow from an event. A state comes by a datagram and by a connection, and with each exchange: mostly it is
-// one that its member has told before, and lives.
+// BookChanged has this member look at the book with the next event, whatever that is, or with a [Tick].
+func (m *Member) BookChanged(now time.Time) { m.wake = now }
+
+// isNews tells whether anything may follow from an event. Each state comes several times: by a datagram, by a connection, and with each exchange.
+// From a copy nothing follows if its member is live.
 func (m *Member) isNews(event Event) bool {
 	heard, is := event.(Heard)
 	return !is || !m.live(heard.State.Name) || !heard.State.same(m.peers[heard.State.Name].state)
@@ -213,7 +216,7 @@ func (m *Member) giveTo(ip netip.Addr, rival string) Release {
 		return m.release(ip, TakenOver, rival)
 	}
 	release := m.release(ip, HandedOver, rival)
-	release.GoOn = why.couldHold() && m.handover && m.live(rival) && m.peers[rival].state.Handover
+	release.GoOn = m.goesOn(m.name, ip, why) && m.handover && m.live(rival) && m.peers[rival].state.Handover
 	return release
 }
 

@@ -120,6 +120,71 @@ func TestMember_TakesWhatNobodyAnswersFor(t *testing.T) {
 	acts(t, m.Next(m.probed(moment(260*time.Millisecond), nil, ip), moment(260*time.Millisecond)), Take{Address: ip, Epoch: 1, Why: Unheld})
 }
 
+// checkHaving fails unless it is known exactly of each address who says that it has it.
+func (m *Member) checkHaving(t *testing.T) {
+	t.Helper()
+	want := map[netip.Addr][]string{}
+	for _, name := range slices.Sorted(maps.Keys(m.peers)) {
+		for ip := range m.peers[name].state.Held {
+			want[ip] = append(want[ip], name)
+		}
+	}
+	got := map[netip.Addr][]string{}
+	for ip, peers := range m.having {
+		for _, p := range peers {
+			got[ip] = append(got[ip], p.name)
+		}
+		slices.Sort(got[ip])
+	}
+	if diff := cmp.Diff(want, got, compare); diff != "" {
+		t.Errorf("who has the addresses (-want +got):\n%s", diff)
+	}
+}
+
+// TestMember_KnowsWhoHasAnAddress, also if one says less than before, or is started anew.
+func TestMember_KnowsWhoHasAnAddress(t *testing.T) {
+	m, both, one := newTestMember(t, ip1, ip2), map[netip.Addr]uint64{ip1: 1, ip2: 2}, map[netip.Addr]uint64{ip2: 3}
+	anew := peerState("b", 1, one)
+	anew.Run = 2
+	for _, e := range []Event{
+		Heard{peerState("b", 2, both)}, Heard{peerState("c", 2, one)}, Heard{peerState("c", 2, one)}, Heard{peerState("c", 1, nil)},
+		Reminded{peerState("c", 3, both)}, Heard{peerState("b", 3, one)}, Heard{anew}, Heard{peerState("c", 4, nil)},
+	} {
+		m.Next(e, moment(0))
+		m.checkHaving(t)
+	}
+}
+
+// TestMember_CopiesOfAState are no news, unless something is due, or has changed in the book.
+func TestMember_CopiesOfAState(t *testing.T) {
+	anew := peerState("b", 1, nil)
+	anew.Run = 2
+	for name, test := range map[string]struct {
+		happens func(m *Member)
+		heard   State
+		at      time.Duration
+		want    bool
+	}{
+		"a copy":               {nil, peerState("b", 1, nil), 0, false},
+		"a newer state":        {nil, peerState("b", 2, nil), 0, true},
+		"of a new process":     {nil, anew, 0, true},
+		"of a dead member":     {func(m *Member) { m.Next(Liveness{"b", false}, moment(0)) }, peerState("b", 1, nil), 0, true},
+		"something is due":     {func(m *Member) { m.wake = moment(time.Second) }, peerState("b", 1, nil), time.Second, true},
+		"the book has changed": {func(m *Member) { m.BookChanged(moment(0)) }, peerState("b", 1, nil), 0, true},
+	} {
+		m := newTestMember(t)
+		m.wake = time.Time{}
+		if test.happens != nil {
+			test.happens(m)
+		}
+		m.failed[ip1] = moment(-1) // which is forgotten when it acts
+		m.Next(Heard{test.heard}, moment(test.at))
+		if acted := len(m.failed) == 0; acted != test.want {
+			t.Errorf("%s: it has acted: %v", name, acted)
+		}
+	}
+}
+
 // TestMember_OldAnswersDoNotCount: of a probe that was asked long ago, or for a claim that was dropped since.
 func TestMember_OldAnswersDoNotCount(t *testing.T) {
 	ip := mine(t)
@@ -609,26 +674,30 @@ func TestMember_GoesOnWithItsConnections(t *testing.T) {
 	linkDown := Networks{[]Network{{Prefix: subnet.Prefix}}}
 	for name, test := range map[string]struct {
 		older   bool
-		event   Event
+		events  []Event
 		passes  bool
 		reason  Reason
 		suspect bool
 		want    bool
 	}{
-		"drained":               {event: Drain{true}, passes: true, reason: HandedOver, want: true},
-		"not in the pool":       {event: Pool{Nodes: []string{"b", "c"}}, passes: true, reason: HandedOver, want: true},
-		"an older next holder":  {event: Drain{true}, reason: HandedOver},
-		"a kernel without dup":  {older: true, event: Drain{true}, passes: true, reason: HandedOver},
-		"link down":             {event: linkDown, passes: true, reason: HandedOver},
-		"it was out of reach":   {event: Tick{}, passes: true, reason: TakenOver},
-		"both: it was not live": {event: Drain{true}, passes: true, suspect: true, reason: HandedOver},
+		"drained":                    {events: []Event{Drain{true}}, passes: true, reason: HandedOver, want: true},
+		"not in the pool":            {events: []Event{Pool{Nodes: []string{"b", "c"}}}, passes: true, reason: HandedOver, want: true},
+		"an older next holder":       {events: []Event{Drain{true}}, reason: HandedOver},
+		"a kernel without dup":       {older: true, events: []Event{Drain{true}}, passes: true, reason: HandedOver},
+		"link down":                  {events: []Event{linkDown}, passes: true, reason: HandedOver},
+		"drained, link down":         {events: []Event{Drain{true}, linkDown}, passes: true, reason: HandedOver},
+		"not in the pool, link down": {events: []Event{Pool{Nodes: []string{"b", "c"}}, linkDown}, passes: true, reason: HandedOver},
+		"it was out of reach":        {events: []Event{Tick{}}, passes: true, reason: TakenOver},
+		"both: it was not live":      {events: []Event{Drain{true}}, passes: true, suspect: true, reason: HandedOver},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ip := mine(t)
 			m := newTestMember(t, ip)
 			m.handover = !test.older
 			m.Next(m.probed(moment(0), nil, ip), moment(0))
-			m.Next(test.event, moment(0))
+			for _, e := range test.events {
+				m.Next(e, moment(0))
+			}
 			m.Next(Liveness{"b", !test.suspect}, moment(0))
 			b := peerState("b", 2, map[netip.Addr]uint64{ip: m.State().Held[ip] + 1})
 			b.Handover = test.passes

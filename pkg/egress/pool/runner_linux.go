@@ -290,7 +290,7 @@ func (r *Runner) Run(ctx context.Context) {
 		}
 		events := r.dequeue()
 		if len(events) == 0 {
-			events = []Event{Tick{}} // any other event does what is due as well
+			events = []Event{Tick{}} // any other event has the member do what is due as well
 		}
 		for _, e := range events {
 			for e := r.asItIs(e); e != nil; {

@@ -60,12 +60,12 @@ func SubnetOf(networks []Network, ip netip.Addr) (best Network, found bool) {
 func (s State) objects(ip netip.Addr) Objection {
 	subnet, has := SubnetOf(s.Networks, ip)
 	switch {
+	case s.Draining:
+		return Draining
 	case !has:
 		return NoSubnet
 	case !subnet.Up:
-		return LinkDown // also if it is drained: it does not serve until another one does
-	case s.Draining:
-		return Draining
+		return LinkDown
 	case slices.Contains(s.Failed, ip):
 		return Failed
 	case s.full(ip):

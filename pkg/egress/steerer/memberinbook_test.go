@@ -10,14 +10,16 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/pool"
 )
 
-// TestMemberInBook_GivesWayToALease: what other nodes announce is in the book, and has the pool's member look at it.
+// TestMemberInBook_GivesWayToALease: what other nodes announce is in the book, and has the pool's member look at it, with whatever event comes next.
 func TestMemberInBook_GivesWayToALease(t *testing.T) {
 	s := newSteered(t, holders.Auto)
 	s.Apply(holders.OwnAddresses{Addresses: []netip.Addr{egressIP}})
 	m, now := s.Join(false), time.Now()
+	heard := pool.Heard{State: pool.State{Name: "node-b", Run: 1, Version: 1}}
 	for _, event := range []pool.Event{
 		pool.Networks{Networks: []pool.Network{{Prefix: netip.MustParsePrefix("203.0.113.0/24"), Up: true}}},
 		pool.Pool{Nodes: []string{"node-a"}}, pool.Wanted{Addresses: []netip.Addr{egressIP}}, pool.Found{Addresses: []netip.Addr{egressIP}},
+		pool.Liveness{Name: "node-b", Alive: true}, heard,
 	} {
 		m.Next(event, now)
 	}
@@ -29,7 +31,7 @@ func TestMemberInBook_GivesWayToALease(t *testing.T) {
 		t.Error("the member does not look")
 	}
 	var released []netip.Addr
-	for _, action := range m.Next(pool.Tick{}, now) {
+	for _, action := range m.Next(heard, now) {
 		if release, is := action.(pool.Release); is && release.Why == pool.TakenOver {
 			released = append(released, release.Address)
 		}

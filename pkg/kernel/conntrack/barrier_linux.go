@@ -343,8 +343,8 @@ func Cleanup(ctx context.Context) error {
 	return errors.Join(remove(ctx, barrierTable), EndListening(ctx))
 }
 
-// EndListening removes what a process that was killed in [Table.EndClashes] has left in the kernel, of both families. This process must not be
-// there. Where the kernel has no nftables there is nothing.
+// EndListening removes what a process that was killed in [Table.EndClashes] has left in the kernel, of both families. No EndClashes may run
+// meanwhile. Where the kernel has no nftables there is nothing.
 func EndListening(ctx context.Context) error { return remove(ctx, listeningTable) }
 
 func remove(ctx context.Context, table string) error {

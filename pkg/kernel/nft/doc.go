@@ -20,13 +20,14 @@
 //
 //	spec.Commented("a bound pod", "IP saddr . meta l4proto @bound goto bound-pod")
 //
-// makes the expressions that nft makes of that text, in the same order. It knows the part of nft's language that our rules need:
+// makes the expressions that nft makes of that text, in the same order. Where a source NAT asks a map, the map comes first, and no field is
+// loaded twice: nft prints the same text, and what it makes of that decides the same. The package knows the part of nft's language that our rules need:
 // fields of packets (fields_linux.go), matches, and what a rule does (rule_linux.go). A new word is a line in one of their tables,
 // and one in the test that compares it with what nft itself makes of it. A text that it cannot read is an error of whoever writes the table.
 // [Spec.Text] prints a whole table for nft -f. There is one statement that nft has no words for, source NAT by a map of ports: see snatByMap.
 //
 // A rule is recognised by a mark in its user data. [Spec.Commented] makes the mark of the rule's comment and a hash of its expressions.
 // The expressions themselves are not compared: nobody can change them and keep the mark. When nft restores its own listing, a rule keeps
-// its mark only if its expressions are still the same. If anything else is not as it was written, such as a base chain or the table's
+// its mark only if it still does the same. If anything else is not as it was written, such as a base chain or the table's
 // flags, the whole table is written anew. Its counters go on from where they were.
 package nft

@@ -80,6 +80,8 @@ const surroundings = `
 	set addresses { type ADDRESS; flags interval; }
 	set pods { type ADDRESS . inet_proto; }
 	set hosts { type ADDRESS . ADDRESS . inet_proto; size 100; flags dynamic; }
+	set arrivals { type ifname . ADDRESS; }
+	set from { type ADDRESS . ifname; }
 	set ports { type inet_service; }
 	set senders { type ether_addr; }
 	set homes { type ADDRESS . ether_addr; }
@@ -234,6 +236,8 @@ func TestRule_MapInFront(t *testing.T) {
 	l := newLab(t)
 	for matches, loads := range map[string]int{
 		"IP daddr != @addresses IP saddr . IP daddr . meta l4proto != @hosts": 3,
+		"meta iifname . IP saddr @arrivals IP saddr @addresses":               4,
+		"IP saddr . meta iifname @from IP daddr @addresses":                   4,
 		"IP saddr @addresses": 1,
 		"IP saddr . meta l4proto @pods IP saddr != @addresses":                           2,
 		"IP daddr @addresses IP saddr . meta l4proto @pods":                              4,
@@ -280,7 +284,7 @@ func printsItsText(t *testing.T, l *lab.Lab, name string, s Spec, rule Rule) str
 		t.Fatal(err)
 	}
 	printed, err := l.Node().Command(t.Context(), "nft", "list", "chain", name, "words", "ours").Output()
-	if err != nil || !strings.Contains(string(printed), rule.Text) {
+	if err != nil || !strings.Contains(string(printed), strings.ReplaceAll(rule.Text, "meta iifname", "iifname")) {
 		t.Errorf("%s: %v\n%s\nnot\n%s", name, err, printed, rule.Text)
 	}
 	return string(printed)

@@ -32,8 +32,8 @@ func loadOf(e expr.Any) (l load, to *uint32) {
 	return load{}, nil
 }
 
-// shareLoads returns expressions without loads of what the registers in front of the fourth have already: of a key that begins as the one
-// before. A field that a set is asked for alone goes behind that key, where a longer key finds it.
+// shareLoads leaves out loads of fields that the first three registers have already. Keys share what they begin with. A field that a set is asked
+// for alone is loaded behind the last key, where a longer key may use it.
 func shareLoads(exprs []expr.Any) (shared []expr.Any) {
 	var held []load // from the first register on
 	for len(exprs) > 0 {
@@ -65,11 +65,11 @@ func shareLoads(exprs []expr.Any) (shared []expr.Any) {
 	return shared
 }
 
-// keyAt returns what the first expressions load.
+// keyAt returns what the first expressions load, one behind the other from the first register on.
 func keyAt(exprs []expr.Any) (key []load) {
 	for _, e := range exprs[:len(exprs)-1] {
 		l, to := loadOf(e)
-		if to == nil {
+		if to == nil || *to != register(bytesOf(key)) {
 			break
 		}
 		key = append(key, l)

@@ -345,7 +345,7 @@
 //	        type nat hook postrouting priority -197;
 //	        ip daddr != @exclusions
 //	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
-//	            snat to ip saddr . meta l4proto map @sources fully-random   in IPv6 ct protocol
+//	            snat to ip saddr . meta l4proto map @sources fully-random   in IPv6 with ct protocol for meta l4proto
 //	        the same for bindings of all protocols, if there are any
 //	    }
 //	}

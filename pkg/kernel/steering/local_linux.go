@@ -45,7 +45,7 @@ func localOf(family kernel.Family) local {
 		Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: nftables.ChainPriority(LocalSourceNATPriority),
 	}}}}
 	for _, k := range selectors(true) {
-		l.rules = append(l.rules, l.spec.Commented("a bound pod's flow begins", byFlow(k.leavingLocally()+" "+k.giveLocally(), family)))
+		l.rules = append(l.rules, l.spec.Commented("a bound pod's flow begins", k.leavingLocally(family)+" "+k.giveLocally(family)))
 	}
 	return l
 }

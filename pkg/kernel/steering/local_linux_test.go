@@ -492,19 +492,31 @@ func TestLocal_Journal(t *testing.T) {
 
 // TestLocal_TracerNamesRulesOfTheTable: what is said to decide about a packet is part of a rule, by the element that it names.
 func TestLocal_TracerNamesRulesOfTheTable(t *testing.T) {
-	pod, egressIP := netip.MustParseAddr("10.128.0.11"), netip.MustParseAddr("203.0.113.10")
-	d := kernel.Desired{Bindings: []kernel.Binding{{Pod: pod, Protocol: kernel.TCP, EgressIP: egressIP}}}
-	d.ClusterCIDRs = []netip.Prefix{lab.ClusterV4}
-	text, err := LocalText(kernel.IPv4, d, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for to, element := range map[string]string{
-		"198.51.100.7": "10.128.0.11 . tcp : 203.0.113.10", "203.0.113.10": "10.128.0.11 . tcp . 203.0.113.10", "10.128.0.12": "10.128.0.0-10.131.255.255",
+	addr := netip.MustParseAddr
+	for family, test := range map[kernel.Family]struct {
+		pod, egressIP netip.Addr
+		cluster       netip.Prefix
+		elements      map[string]string
+	}{
+		kernel.IPv4: {addr("10.128.0.11"), addr("203.0.113.10"), lab.ClusterV4, map[string]string{
+			"198.51.100.7": "10.128.0.11 . tcp : 203.0.113.10", "203.0.113.10": "10.128.0.11 . tcp . 203.0.113.10", "10.128.0.12": "10.128.0.0-10.131.255.255",
+		}},
+		kernel.IPv6: {addr("fd00:10:128::11"), addr("2001:db8::10"), netip.MustParsePrefix("fd00:10:128::/48"), map[string]string{
+			"2001:db8:1::7": "fd00:10:128::11 . tcp : 2001:db8::10", "2001:db8::10": "fd00:10:128::11 . tcp . 2001:db8::10",
+			"fd00:10:128::12": "fd00:10:128::-fd00:10:128:ffff:ffff:ffff:ffff:ffff",
+		}},
 	} {
-		step, _ := NewLocalTracer(kernel.IPv4, d).Trace(Packet{pod, netip.MustParseAddr(to), kernel.TCP})
-		if step.Element != element || !strings.Contains(text, step.Rule) || !strings.Contains(text, element) {
-			t.Errorf("to %s: %+v, want the element %q, and a rule of\n%s", to, step, element, text)
+		d := kernel.Desired{Bindings: []kernel.Binding{{Pod: test.pod, Protocol: kernel.TCP, EgressIP: test.egressIP}}}
+		d.ClusterCIDRs = []netip.Prefix{test.cluster}
+		text, err := LocalText(family, d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for to, element := range test.elements {
+			step, _ := NewLocalTracer(family, d).Trace(Packet{test.pod, addr(to), kernel.TCP})
+			if step.Element != element || step.Rule == "" || !strings.Contains(text, step.Rule) || !strings.Contains(text, element) {
+				t.Errorf("to %s: %+v, want the element %q, and a rule of\n%s", to, step, element, text)
+			}
 		}
 	}
 }

@@ -41,8 +41,10 @@ func NewTracer(family kernel.Family, d kernel.Desired) Tracer {
 
 // NewLocalTracer returns the Tracer for the bindings of d, in [LocalTable].
 func NewLocalTracer(family kernel.Family, d kernel.Desired) Tracer {
-	own := func(t Tracer, k selector, at places) Step { return t.step(k.leavingLocally(), at.own, at.ownKey) }
-	return Tracer{localContent(family, d), localSets(), selector.leavingLocally, selector.giveLocally, own}
+	excluded := func(k selector) string { return k.leavingLocally(family) }
+	give := func(k selector) string { return k.giveLocally(family) }
+	own := func(t Tracer, k selector, at places) Step { return t.step(excluded(k), at.own, at.ownKey) }
+	return Tracer{localContent(family, d), localSets(), excluded, give, own}
 }
 
 // Trace returns the rule that is for p, and the address that p then leaves from: invalid if it keeps its source. There is no rule for a

@@ -83,13 +83,15 @@ func (k selector) takeWay() string {
 func (k selector) giveBySource() string { return k.from + " vmap " + k.sourcesMap }
 
 // leavingLocally and giveLocally are the rule of a node that steers nothing: the map says who is bound, and any port will do.
-func (k selector) leavingLocally() string { return toOutside + " " + k.notToOwn() }
-func (k selector) giveLocally() string {
-	return "snat to " + k.from + " map " + k.sourcesMap + " fully-random"
+func (k selector) leavingLocally(family kernel.Family) string {
+	return byFlow(family, toOutside+" "+k.notToOwn())
+}
+func (k selector) giveLocally(family kernel.Family) string {
+	return byFlow(family, "snat to "+k.from+" map "+k.sourcesMap+" fully-random")
 }
 
-// byFlow goes by the protocol of a packet's flow. An Authentication Header hides that of an IPv6 packet, so it is asked for there; it costs more.
-func byFlow(text string, family kernel.Family) string {
+// byFlow has a rule of IPv6 go by the protocol of the packet's flow, because an Authentication Header hides the packet's own. That costs more.
+func byFlow(family kernel.Family, text string) string {
 	if family == kernel.IPv6 {
 		return strings.ReplaceAll(text, "meta l4proto", "ct protocol")
 	}
