@@ -69,14 +69,6 @@ func parsePorts(text string) (p kernel.Ports, err error) {
 	return p, Validate(p)
 }
 
-// Count returns how many blocks of a size an egress IP has.
-func Count(size int) (count int) {
-	for range blocksOf(size) {
-		count++
-	}
-	return count
-}
-
 // blocksOf returns the blocks of a size that an egress IP has, in order.
 func blocksOf(size int) func(yield func(kernel.Ports) bool) {
 	return func(yield func(kernel.Ports) bool) {

@@ -49,15 +49,6 @@ type Resource struct {
 	Ask func(ctx context.Context, query url.Values) (any, error)
 }
 
-// Serve is Listen, and then the Listener's Serve.
-func Serve(ctx context.Context, path string, source Source, others ...Resource) error {
-	l, err := Listen(path)
-	if err != nil {
-		return err
-	}
-	return l.Serve(ctx, source, others...)
-}
-
 // Serve answers from source, which is nil if egress SNAT is off, and others until ctx ends, and closes l then. Only
 // root and the user that the process runs as get answers.
 func (l *Listener) Serve(ctx context.Context, source Source, others ...Resource) error {

@@ -182,7 +182,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 func TestSocketOfALivingProcessIsAnError(t *testing.T) {
 	path, _ := serve(t, newSource(sample(1)))
 	want := "socket " + path + ": another process listens there; end it, or choose another path"
-	if err := Serve(t.Context(), path, newSource(sample(1))); err == nil || err.Error() != want {
+	if _, err := Listen(path); err == nil || err.Error() != want {
 		t.Errorf("got %v; want %s", err, want)
 	}
 	if _, err := NewClient(path).Snapshot(t.Context()); err != nil {
