@@ -59,6 +59,8 @@ type members struct {
 
 	// joined wakes join: there is a member whose state is not known, or a node has spoken that is no member.
 	joined wake.Signal
+	// missed wakes remind: a node of the pool may be no member.
+	missed wake.Signal
 	done   chan struct{}
 	// running has the goroutines that close waits for.
 	running sync.WaitGroup
@@ -93,7 +95,7 @@ type peerNode struct {
 func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func(Event)) (*members, error) {
 	m := &members{
 		name: config.NodeName, port: config.Port, networks: config.Networks, logger: logger, tell: tell,
-		created: make(chan struct{}), joined: wake.New(), done: make(chan struct{}), peers: map[string]*peerNode{}, exchanging: map[string]bool{},
+		created: make(chan struct{}), joined: wake.New(), missed: wake.New(), done: make(chan struct{}), peers: map[string]*peerNode{}, exchanging: map[string]bool{},
 	}
 	c := memberlist.DefaultLANConfig()
 	c.Name, c.AdvertiseAddr, c.AdvertisePort, c.BindPort = m.name, address.String(), int(config.Port), int(config.Port)
@@ -168,6 +170,7 @@ func (m *members) place(nodes map[string]netip.Addr, at map[netip.Addr]string, p
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.nodes, m.at, m.pool = nodes, at, pool
+	m.missed.Send()
 }
 
 // nodeAt returns which node of the cluster has an address.
@@ -291,20 +294,24 @@ func (m *members) exchange(name, address string) {
 	}
 }
 
-// remind tells the nodes of the pool that are no members what [Reminded] says, every so often.
+// remind tells the nodes of the pool that are no members what [Reminded] says, every so often while there are any.
 func (m *members) remind() {
-	for ticker := time.NewTicker(RemindAgain); ; {
-		select {
-		case <-m.done:
-			ticker.Stop()
-			return
-		case <-ticker.C:
-		}
+	for {
 		reminders, absent := m.absent()
 		for _, node := range absent {
 			for _, text := range reminders {
 				_ = m.transport.send(node, stateText, text) // a node that is away cannot be told
 			}
+		}
+		var again <-chan time.Time
+		if len(absent) > 0 {
+			again = time.After(RemindAgain)
+		}
+		select {
+		case <-m.done:
+			return
+		case <-m.missed:
+		case <-again:
 		}
 	}
 }
@@ -420,6 +427,7 @@ func (d delegate) NotifyLeave(node *memberlist.Node) {
 		delete(d.peers, node.Name)
 	}
 	d.mu.Unlock()
+	d.missed.Send()
 	d.tell(Liveness{node.Name, false})
 }
 
