@@ -79,3 +79,19 @@ func (n *node) fillBarrier() {
 		n.Fatal(err)
 	}
 }
+
+// TestBarrier_KilledWhileItListened: what a process that was killed has left, by which it listened to connections, is removed by the next one.
+func TestBarrier_KilledWhileItListened(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, lab.Config{Pods: 1})
+	const table = "openshift-egress-heard"
+	if _, err := n.Node().Run(t.Context(), "nft", "add", "table", "ip", table); err != nil {
+		t.Fatal(err)
+	}
+	n.putWeb([]string{egressV4.String()})
+	n.start()
+	n.Ready()
+	if tables, err := n.Node().Run(t.Context(), "nft", "list", "tables"); err != nil || strings.Contains(tables, table) {
+		t.Errorf("%v; there are the tables\n%s", err, tables)
+	}
+}
