@@ -241,7 +241,7 @@ func TestAnnouncer_OthersComeMeanwhile(t *testing.T) {
 		settled := func(self netip.Addr, others map[string]netip.Addr) {
 			revision++
 			n.SetNodes(revision, self, others)
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(lab.Stretch(50 * time.Millisecond)) // Run takes note of it: nobody is told when it has, and the next call would replace it
 		}
 		for what, lacks := range map[string]struct{ begin, end func() }{
 			"no address": {func() { settled(netip.Addr{}, nil) }, func() { settled(netip.Addr{}, all); settled(at, all) }},

@@ -2,7 +2,6 @@ package steering
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -80,8 +79,7 @@ func (l layout) guard(pods bool) []nft.Rule {
 	if l.config.Family == kernel.IPv6 {
 		rules = append(rules, l.rule("a bound pod's packet behind a header that hides the protocol", hidden+outside))
 	}
-	about := strings.NewReplacer("meta l4proto", "ct protocol").Replace(ofOneProtocol.leaving())
-	return append(rules, l.rule("a bound pod's ICMP error that was not SNATed", "meta l4proto ICMP ct state related "+about+outside))
+	return append(rules, l.rule("a bound pod's ICMP error that was not SNATed", "meta l4proto ICMP ct state related "+byFlow(ofOneProtocol.leaving())+outside))
 }
 
 // unsnatted drops what a pod that is bound for all protocols has sent, unless it is for an egress IP that the pod has for one.

@@ -84,19 +84,22 @@ func (k selector) giveBySource() string { return k.from + " vmap " + k.sourcesMa
 
 // leavingLocally and giveLocally are the rule of a node that steers nothing: the map says who is bound, and any port will do.
 func (k selector) leavingLocally(family kernel.Family) string {
-	return byFlow(family, toOutside+" "+k.notToOwn())
+	return locally(family, toOutside+" "+k.notToOwn())
 }
 func (k selector) giveLocally(family kernel.Family) string {
-	return byFlow(family, "snat to "+k.from+" map "+k.sourcesMap+" fully-random")
+	return locally(family, "snat to "+k.from+" map "+k.sourcesMap+" fully-random")
 }
 
-// byFlow has a rule of IPv6 go by the protocol of the packet's flow, because an Authentication Header hides the packet's own. That costs more.
-func byFlow(family kernel.Family, text string) string {
+// locally has a rule of IPv6 go by the flow, because an Authentication Header hides the packet's own protocol.
+func locally(family kernel.Family, text string) string {
 	if family == kernel.IPv6 {
-		return strings.ReplaceAll(text, "meta l4proto", "ct protocol")
+		return byFlow(text)
 	}
 	return text
 }
+
+// byFlow has a rule go by the protocol of the packet's flow, and not by the packet's own. That costs more.
+func byFlow(text string) string { return strings.ReplaceAll(text, "meta l4proto", "ct protocol") }
 
 // setMark puts a number into our bits of the mark, and leaves the others.
 func (l layout) setMark(number int) string {
