@@ -42,10 +42,7 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 					events = append(events, w.Note)
 				}
 			}
-			lines, err := e.ports.Differences(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			lines := e.ports.Warnings(t.Context())
 			for where, said := range map[string][]string{"the Events": events, "a verification": lines} {
 				if told := len(said) == 1 && strings.Contains(said[0], "can use the addresses of this node's bound pods") && strings.HasSuffix(said[0], why); told != test.told || len(said) > 1 {
 					t.Errorf("%s say %q, want it told: %v", where, said, test.told)
@@ -76,10 +73,7 @@ func TestPortSecurity_UncheckedPodsAreToldEverywhere(t *testing.T) {
 		f.guardSources(t.Context(), e.ports, e.state.Update(name).InKernel())
 	}
 
-	lines, err := e.ports.Differences(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := e.ports.Warnings(t.Context())
 	var want []string
 	for _, pod := range []string{unknown, unknownV6} {
 		want = append(want, status.Warning+"other pods may be able to use the address of the bound pod "+pod+", because it is not known behind which interface it is")

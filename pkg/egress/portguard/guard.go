@@ -132,26 +132,32 @@ func (g *Guard) uncheckedPods(ctx context.Context) []netip.Addr {
 	return slices.DeleteFunc(g.keeper.Unplaced(ctx), g.config.Keeper.Away)
 }
 
-// Differences returns what a verification says of the check of sources; nil if there is none.
-func (g *Guard) Differences(ctx context.Context) (lines []string, err error) {
-	if g.keeper != nil {
-		g.keeper.Check(ctx) // an interface that has gone meanwhile is no difference
-	}
-	told := g.Troubles()
-	if g.keeper == nil && len(told) == 0 {
+// Differences returns how the kernel differs from what was written to check sources; nothing if it does not.
+func (g *Guard) Differences(ctx context.Context) ([]string, error) {
+	if g.keeper == nil {
 		return nil, nil
 	}
-	lines = []string{}
-	if g.keeper != nil {
-		if lines, err = g.keeper.Compare(ctx); err != nil {
-			return nil, fmt.Errorf("compare the check of pods' sources with the kernel: %w", err)
-		}
+	differences, err := g.keeper.Compare(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compare the check of pods' sources with the kernel: %w", err)
 	}
-	for _, t := range told {
+	return differences, nil
+}
+
+// Repair returns when there are no such differences any more, or when that has failed.
+func (g *Guard) Repair(ctx context.Context) {
+	if g.keeper != nil {
+		g.keeper.Repair(ctx)
+	}
+}
+
+// Warnings returns what a verification says of the check of sources besides.
+func (g *Guard) Warnings(ctx context.Context) (lines []string) {
+	for _, t := range g.Troubles() {
 		lines = append(lines, status.Warning+t.Note)
 	}
 	for _, address := range g.uncheckedPods(ctx) {
 		lines = append(lines, fmt.Sprintf("%sother pods may be able to use the address of the bound pod %s, because it is not known behind which interface it is", status.Warning, address))
 	}
-	return lines, nil
+	return lines
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -31,27 +30,18 @@ const portPart = "port security"
 // for one that agrees. What the loop is writing meanwhile is no difference: it looks again.
 func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 	const looks, pause = 5, 200 * time.Millisecond
-	ports := sync.OnceValues(func() ([]string, error) { return r.parts().Ports.Differences(ctx) }) // which repairs what it finds
 	for n := 1; ; n++ {
 		changed, due := r.Changed(), !r.Summary().DueSince.IsZero()
 		differences, agrees, err := r.compareWithKernel(ctx)
-		if warnings := r.parts().Attacher.Warnings(ctx); err == nil && warnings != nil {
-			differences[pluginPart] = warnings
+		if err != nil {
+			return nil, err
 		}
-		if warnings := r.poolWarnings(); err == nil && warnings != nil {
-			differences[poolPart] = warnings
+		unguarded, err := r.parts().Ports.Differences(ctx)
+		if err != nil {
+			return nil, err
 		}
-		if warnings := r.announcementWarnings(); err == nil && warnings != nil {
-			differences[betweenNodes] = warnings
-		}
-		if err == nil {
-			var lines []string
-			if lines, err = ports(); lines != nil {
-				differences[portPart] = lines
-			}
-		}
-		if warnings := r.fastWarnings(); err == nil && warnings != nil {
-			differences[fastPart] = warnings
+		if len(unguarded) > 0 {
+			agrees, due = false, due || n == 1 // an interface may have gone a moment ago
 		}
 		select {
 		case <-changed: // there was a sync meanwhile
@@ -59,15 +49,28 @@ func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 		default:
 			due = due || !r.Summary().DueSince.IsZero()
 		}
-		if err != nil || agrees {
-			return differences, err
-		}
-		if !due || n == looks {
+		if !agrees && (!due || n == looks) {
 			r.requestFullLook() // so that it is repaired, although a glance may not show it
+			r.parts().Ports.Repair(ctx)
+		}
+		if agrees || !due || n == looks {
+			r.addParts(ctx, differences, unguarded)
 			return differences, nil
 		}
 		if !wake.Sleep(ctx.Done(), pause) {
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// addParts adds what a verification says beside the IP families.
+func (r *Reporter) addParts(ctx context.Context, differences map[string][]string, unguarded []string) {
+	for part, lines := range map[string][]string{
+		pluginPart: r.parts().Attacher.Warnings(ctx), poolPart: r.poolWarnings(), betweenNodes: r.announcementWarnings(), fastPart: r.fastWarnings(),
+		portPart: append(unguarded, r.parts().Ports.Warnings(ctx)...),
+	} {
+		if lines != nil || part == portPart && r.parts().Ports.Checks() {
+			differences[part] = lines
 		}
 	}
 }

@@ -169,17 +169,19 @@ func (k *Keeper) Unplaced(ctx context.Context) (unplaced []netip.Addr) {
 	return unplaced
 }
 
-// Compare says, for an operator and in a line each, how the kernel differs from what was written, and then repairs it.
+// Compare says, for an operator and in a line each, how the kernel differs from what was written. Of an interface that has just gone it may
+// say so until Run has heard of it.
 func (k *Keeper) Compare(ctx context.Context) (differences []string, err error) {
 	k.do(ctx, func() {
 		if k.written {
-			if differences, err = k.writer.Compare(ctx); len(differences) > 0 {
-				k.write(ctx, true)
-			}
+			differences, err = k.writer.Compare(ctx)
 		}
 	})
 	return differences, errors.Join(err, ctx.Err())
 }
+
+// Repair returns when the kernel holds again what was written, or when that failed, which Status tells.
+func (k *Keeper) Repair(ctx context.Context) { k.do(ctx, func() { k.write(ctx, true) }) }
 
 // Run keeps the table until ctx ends. The table stays then.
 func (k *Keeper) Run(ctx context.Context) {

@@ -280,16 +280,21 @@ func (n *keptNode) moveVictim(kind string) {
 		fmt.Sprintf("ip addr add %s/24 dev eth0", n.victim.V4), fmt.Sprintf("ip addr add %s/64 dev eth0 nodad", n.victim.V6))
 }
 
-// TestKeeper_CompareRepairs: what somebody asks about is repaired at once, however long it is until the next regular look.
-func TestKeeper_CompareRepairs(t *testing.T) {
+// TestKeeper_Repair: a question changes nothing, and what somebody wants repaired is repaired at once, however long it is until the next
+// regular look.
+func TestKeeper_Repair(t *testing.T) {
 	n := newKeptNode(t)
 	n.bindVictim(true)
 	n.run(n.host, "nft flush set netdev "+Table+" bound-ipv4")
-	for _, want := range []bool{true, false} {
+	differ := func(want bool) {
 		if differences, err := n.Keeper.Compare(t.Context()); err != nil || (len(differences) > 0) != want {
 			t.Errorf("differences %q, %v; want some: %v", differences, err, want)
 		}
 	}
+	differ(true)
+	differ(true)
+	n.Keeper.Repair(t.Context())
+	differ(false)
 	if n.leaves(n.other, n.victim.V4) {
 		t.Error("another pod leaves with the bound pod's address")
 	}
