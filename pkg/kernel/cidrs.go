@@ -29,6 +29,12 @@ func NewCIDRSet(cidrs []netip.Prefix) CIDRSet {
 // Empty tells whether the set has no network.
 func (s CIDRSet) Empty() bool { return len(s.cidrs) == 0 }
 
+// Contains tells whether ip lies in a network of the set.
+func (s CIDRSet) Contains(ip netip.Addr) bool {
+	_, found := s.Find(ip)
+	return found
+}
+
 // Find returns the smallest network of the set that ip lies in.
 func (s CIDRSet) Find(ip netip.Addr) (cidr netip.Prefix, found bool) {
 	for _, bits := range s.lengths {

@@ -24,6 +24,20 @@ func Without[T comparable](list, others []T) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(item T) bool { return known[item] })
 }
 
+// Left returns what is left of a list when others are taken away, one for one, in its order.
+func Left[T comparable](list, others []T) (left []T) {
+	count := make(map[T]int, len(others))
+	for _, item := range others {
+		count[item]++
+	}
+	for _, item := range list {
+		if count[item]--; count[item] < 0 {
+			left = append(left, item)
+		}
+	}
+	return left
+}
+
 // Put puts a value into a map of maps, in which there may be nothing under a.
 func Put[A, B comparable, V any, M ~map[B]V](of map[A]M, a A, b B, value V) {
 	if of[a] == nil {

@@ -44,6 +44,18 @@ type Steering struct {
 	Shared map[netip.Addr]Ports
 }
 
+// HasWay tells whether the packets of an egress IP take a way, and do not leave from this node.
+func (s Steering) HasWay(egressIP netip.Addr) bool {
+	_, has := s.Ways[egressIP]
+	return has
+}
+
+// Elsewhere tells whether a pod is known to run on another node.
+func (s Steering) Elsewhere(pod netip.Addr) bool {
+	home, known := s.Homes[pod]
+	return known && home != s.Self
+}
+
 // Ports are source ports in a row, both ends included.
 type Ports struct {
 	First uint16 `json:"first"`

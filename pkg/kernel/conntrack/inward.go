@@ -39,7 +39,7 @@ func (o owners) have(pod, egressIP netip.Addr, port uint16) bool {
 // that leave elsewhere.
 func (s *Selector) inwardOf(blocks []kernel.Block) owners {
 	return ownersOf(slices.DeleteFunc(slices.Clone(blocks), func(b kernel.Block) bool {
-		if s.hasWay(b.EgressIP) && s.inScope(b.Pod) {
+		if s.steering.HasWay(b.EgressIP) && s.inScope(b.Pod) {
 			return false
 		}
 		for _, p := range [...]protocol{every, 6, 17} {
@@ -60,9 +60,9 @@ func (s *Selector) judgeInward(f Flow) (verdict Verdict, is bool) {
 	of := Flow{Protocol: f.Protocol, Source: pod, SeenAs: egressIP}
 	now, bound := find(s.bound, of)
 	switch {
-	case bound && now == egressIP && (!s.hasWay(egressIP) || s.waits(f, egressIP) && !s.elsewhere(pod)):
+	case bound && now == egressIP && (!s.steering.HasWay(egressIP) || s.waits(f, egressIP) && !s.steering.Elsewhere(pod)):
 		return Stays, true
-	case bound && now == egressIP && f.Protocol == tcp && !s.elsewhere(pod):
+	case bound && now == egressIP && f.Protocol == tcp && !s.steering.Elsewhere(pod):
 		return Returns, true
 	case bound && now == egressIP:
 		return Leaves, true

@@ -2,6 +2,7 @@ package conntrack
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -27,7 +28,7 @@ func (r *Redirection) empty() bool { return r.After.Empty() && len(r.Before) == 
 // Others may redirect connections, too: what goes elsewhere for another reason is right.
 func (r *Redirection) misdirected(t *tracked) bool {
 	meant, goes := t.original.destination, t.replying.source
-	if t.Protocol != tcp || t.Zone != 0 || !meant.Addr().IsValid() || !goes.Addr().IsValid() || r.isLocal(meant.Addr()) {
+	if t.Protocol != tcp || t.Zone != 0 || !meant.Addr().IsValid() || !goes.Addr().IsValid() || r.local.Contains(meant.Addr()) {
 		return false
 	}
 	if to, redirected := r.After.To(meant); redirected && r.concerns(r.After, t.Source) {
@@ -46,15 +47,5 @@ func (r *Redirection) misdirected(t *tracked) bool {
 
 // concerns tells whether redirects are for connections from source.
 func (r *Redirection) concerns(redirects kernel.Redirects, source netip.Addr) bool {
-	for _, cidr := range redirects.Sources {
-		if cidr.Contains(source) {
-			return true
-		}
-	}
-	return r.isLocal(source)
-}
-
-func (r *Redirection) isLocal(addr netip.Addr) bool {
-	_, local := r.local.Find(addr)
-	return local
+	return slices.ContainsFunc(redirects.Sources, func(cidr netip.Prefix) bool { return cidr.Contains(source) }) || r.local.Contains(source)
 }

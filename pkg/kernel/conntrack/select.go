@@ -112,12 +112,9 @@ type Selector struct {
 	// bound has the egress IPs of those whose flows may be selected.
 	bound   map[target]netip.Addr
 	inScope func(netip.Addr) bool
-	// ways are those of the egress IPs that do not leave here.
-	ways map[netip.Addr]kernel.Way
-	// homes are the nodes on which pods run, as far as they are known; self is this one.
-	homes   map[netip.Addr]netip.Addr
-	self    netip.Addr
-	removed map[taken]bool
+	// steering is that after the change.
+	steering kernel.Steering
+	removed  map[taken]bool
 	// inward are the ports of pods whose flows that the far side has made known here are judged.
 	inward owners
 	// steered has the egress IPs under which packets left through another node before.
@@ -130,8 +127,7 @@ type Selector struct {
 	// begun: the kernel knows connections from their beginning alone, so none goes on from another node.
 	begun bool
 	// inside are the destinations that are never SNATed, whosever the flow is.
-	inside [2]kernel.CIDRSet
-	local  kernel.CIDRSet
+	inside, local kernel.CIDRSet
 }
 
 // NewSelector returns the Selector for what scope says of the plan after a change. local
@@ -140,14 +136,12 @@ func NewSelector(after kernel.Desired, scope Scope, local kernel.CIDRSet) *Selec
 	s := &Selector{
 		bound:     map[target]netip.Addr{},
 		inScope:   func(pod netip.Addr) bool { return scope.All || scope.Pods[pod] },
-		ways:      after.Steering.Ways,
-		homes:     after.Steering.Homes,
-		self:      after.Steering.Self,
+		steering:  after.Steering,
 		removed:   make(map[taken]bool, len(scope.Removed)),
 		steered:   make(map[target]netip.Addr, len(scope.Steered)),
 		sent:      make(map[target]netip.Addr, len(scope.Sent)),
 		excluded:  kernel.NewCIDRSet(scope.Excluded),
-		inside:    [...]kernel.CIDRSet{kernel.NewCIDRSet(after.ClusterCIDRs), kernel.NewCIDRSet(after.Exclusions)},
+		inside:    kernel.NewCIDRSet(slices.Concat(after.ClusterCIDRs, after.Exclusions)),
 		local:     local,
 		concerned: map[netip.Addr]bool{},
 	}
@@ -237,7 +231,7 @@ func (s *Selector) judge(f Flow) Verdict {
 		return Stays
 	}
 	egressIP, bound := find(s.bound, f)
-	way, hasWay := s.ways[egressIP]
+	way, hasWay := s.steering.Ways[egressIP]
 	right := egressIP
 	if hasWay {
 		right = f.Source
@@ -266,9 +260,9 @@ func (s *Selector) judge(f Flow) Verdict {
 // judgeWrong judges a flow that is wrong here. The egress IP is that of its source, invalid if it has none.
 func (s *Selector) judgeWrong(f Flow, egressIP netip.Addr) Verdict {
 	switch {
-	case !f.KeepsPort || !s.hasWay(f.SeenAs):
+	case !f.KeepsPort || !s.steering.HasWay(f.SeenAs):
 		return Ends
-	case !egressIP.IsValid(), f.SeenAs == egressIP && s.elsewhere(f.Source):
+	case !egressIP.IsValid(), f.SeenAs == egressIP && s.steering.Elsewhere(f.Source):
 		return Leaves
 	case f.SeenAs == egressIP && s.waits(f, egressIP):
 		return Stays
@@ -278,23 +272,11 @@ func (s *Selector) judgeWrong(f Flow, egressIP netip.Addr) Verdict {
 	return Ends
 }
 
-// elsewhere tells whether a pod is known to run on another node.
-func (s *Selector) elsewhere(pod netip.Addr) bool {
-	home, known := s.homes[pod]
-	return known && home != s.self
-}
-
 // waits tells whether a flow is to be judged when a node takes an egress IP: it may do so at any moment, or a TCP connection can go on there
 // however late that is. Who sends otherwise is rather told that nobody has the address.
 func (s *Selector) waits(f Flow, egressIP netip.Addr) bool {
-	kind := s.ways[egressIP].Kind
+	kind := s.steering.Ways[egressIP].Kind
 	return kind == kernel.Blackhole || kind == kernel.Prohibit && f.Protocol == tcp && f.Answered && !s.begun
-}
-
-// hasWay tells whether an egress IP leaves elsewhere.
-func (s *Selector) hasWay(egressIP netip.Addr) bool {
-	_, has := s.ways[egressIP]
-	return has
 }
 
 // find returns the egress IP of f's source. One of all protocols comes before one of f's own, as it does
@@ -321,19 +303,17 @@ func (s *Selector) wasSteered(f Flow) (egressIP netip.Addr, steered bool) {
 func (s *Selector) leavesNoMore(f Flow) bool {
 	egressIP, sent := find(s.sent, f)
 	destination := f.Destination.Addr()
-	goes, came := f.SeenAs == f.Source, f.SeenAs == egressIP && s.elsewhere(f.Source)
+	goes, came := f.SeenAs == f.Source, f.SeenAs == egressIP && s.steering.Elsewhere(f.Source)
 	if !sent || !goes && !came || destination == egressIP || !s.staysInside(destination) {
 		return false
 	}
-	_, before := s.excluded.Find(destination)
-	_, local := s.local.Find(destination)
-	return !before && !local
+	return !s.excluded.Contains(destination) && !s.local.Contains(destination)
 }
 
 // sendsOn tells whether f, which uses its own source, leaves from another node, under which egress IP.
 func (s *Selector) sendsOn(f Flow) (egressIP netip.Addr, sends bool) {
 	egressIP, bound := find(s.bound, f)
-	return egressIP, bound && s.ways[egressIP].Kind == kernel.ToNode && s.leaves(f.Destination.Addr(), egressIP)
+	return egressIP, bound && s.steering.Ways[egressIP].Kind == kernel.ToNode && s.leaves(f.Destination.Addr(), egressIP)
 }
 
 // lost tells whether f uses what a removed binding gave it.
@@ -348,13 +328,7 @@ func (s *Selector) leaves(destination, egressIP netip.Addr) bool {
 }
 
 func (s *Selector) staysInside(destination netip.Addr) bool {
-	for _, cidrs := range s.inside {
-		if _, inside := cidrs.Find(destination); inside {
-			return true
-		}
-	}
-	_, inside := s.local.Find(destination)
-	return inside
+	return s.inside.Contains(destination) || s.local.Contains(destination)
 }
 
 // numberOf returns the number of a plan's protocol; not ok if no packet can have it.

@@ -115,7 +115,7 @@ func (c *counter) add(f Flow) (uses *count) {
 	}
 	uses.flows++
 	uses.toAll.note(destination{f.Protocol, f.Destination})
-	if ip, bound := find(c.plan.bound, f); bound && ip == f.SeenAs && c.plan.elsewhere(f.Source) {
+	if ip, bound := find(c.plan.bound, f); bound && ip == f.SeenAs && c.plan.steering.Elsewhere(f.Source) {
 		uses.received++
 	}
 	return uses

@@ -2,7 +2,6 @@ package handover
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"github.com/google/nftables"
@@ -25,22 +24,18 @@ const (
 // netlinkTime bounds each write.
 const netlinkTime = 5 * time.Second
 
-// content is what the table has.
-type content struct {
-	former map[netip.Addr]holder
-	left   map[netip.Addr]time.Time
-}
+// content is what the table has, by the keys of its sets: the nodes that had addresses, and the addresses that this node had.
+type content struct{ former, left map[nft.Key]nft.Passing }
 
 func (c content) empty() bool { return len(c.former)+len(c.left) == 0 }
 
 // pause is how long all of it counts.
 func (c content) pause() time.Duration {
 	least := time.Hour
-	for _, h := range c.former {
-		least = min(least, time.Until(h.until))
-	}
-	for _, until := range c.left {
-		least = min(least, time.Until(until))
+	for _, passing := range []map[nft.Key]nft.Passing{c.former, c.left} {
+		for _, p := range passing {
+			least = min(least, time.Until(p.Until))
+		}
 	}
 	return max(least, 0)
 }
@@ -68,19 +63,15 @@ var mayGoOn = map[kernel.Family]string{kernel.IPv4: "ip ttl > 1", kernel.IPv6: "
 // stateOf returns what the table should hold for a content, also if that is empty.
 func stateOf(family kernel.Family, c content) nft.State {
 	spec := specOf(family)
-	former, passed, left := map[nft.Key]nft.Passing{}, map[nft.Key]nft.Passing{}, map[nft.Key]nft.Passing{}
+	passed := map[nft.Key]nft.Passing{}
 	for ip, h := range c.former {
 		if _, has := c.left[ip]; !has {
-			passed[nft.Key{Pod: ip}] = nft.Passing{Until: h.until}
+			passed[ip] = nft.Passing{Until: h.Until}
 		}
-		former[nft.Key{Pod: ip}] = nft.Passing{Value: h.node, Until: h.until}
-	}
-	for ip, until := range c.left {
-		left[nft.Key{Pod: ip}] = nft.Passing{Until: until}
 	}
 	return nft.State{
 		Sets:    nft.Content{},
-		Passing: map[string]map[nft.Key]nft.Passing{formerMap: former, passedSet: passed, leftSet: left},
+		Passing: map[string]map[nft.Key]nft.Passing{formerMap: c.former, passedSet: passed, leftSet: c.left},
 		Chains: map[string][]nft.Rule{
 			keepChain: {
 				spec.Commented("begins a connection", "tcp flags & (syn | rst | ack) == syn accept"),

@@ -37,23 +37,15 @@ type Writer struct {
 	// wake has Run write.
 	wake wake.Signal
 
-	mu sync.Mutex
-	// former has the nodes that had addresses, left the addresses that this node had, both until when that counts.
-	former map[netip.Addr]holder
-	left   map[netip.Addr]time.Time
+	mu      sync.Mutex
+	content content
 	// waiters are those that the next write answers.
 	waiters []chan error
 }
 
-// holder is the node that had an address.
-type holder struct {
-	node  netip.Addr
-	until time.Time
-}
-
 // NewWriter returns one that writes nothing before it is run.
 func NewWriter(family kernel.Family) *Writer {
-	return &Writer{family: family, wake: wake.New(), former: map[netip.Addr]holder{}, left: map[netip.Addr]time.Time{}}
+	return &Writer{family: family, wake: wake.New(), content: content{map[nft.Key]nft.Passing{}, map[nft.Key]nft.Passing{}}}
 }
 
 // Pass has this node pass on for a moment, to the nodes that had these egress IPs, what belongs to no connection of its own.
@@ -63,7 +55,7 @@ func NewWriter(family kernel.Family) *Writer {
 func (w *Writer) Pass(former map[netip.Addr]netip.Addr) error {
 	return w.change(func() {
 		for ip, node := range former {
-			w.former[ip] = holder{node, time.Now().Add(Time)}
+			w.content.former[nft.Key{Pod: ip}] = nft.Passing{Value: node, Until: time.Now().Add(Time)}
 		}
 	})
 }
@@ -73,7 +65,7 @@ func (w *Writer) Pass(former map[netip.Addr]netip.Addr) error {
 func (w *Writer) Leave(addresses []netip.Addr) error {
 	return w.change(func() {
 		for _, ip := range addresses {
-			w.left[ip] = time.Now().Add(remembered)
+			w.content.left[nft.Key{Pod: ip}] = nft.Passing{Until: time.Now().Add(remembered)}
 		}
 	})
 }
@@ -137,11 +129,12 @@ func (w *Writer) take() (content, []chan error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(w.left, func(_ netip.Addr, until time.Time) bool { return !until.After(now) })
-	maps.DeleteFunc(w.former, func(_ netip.Addr, h holder) bool { return !h.until.After(now) })
+	over := func(_ nft.Key, p nft.Passing) bool { return !p.Until.After(now) }
+	maps.DeleteFunc(w.content.former, over)
+	maps.DeleteFunc(w.content.left, over)
 	waiters := w.waiters
 	w.waiters = nil
-	return content{maps.Clone(w.former), maps.Clone(w.left)}, waiters
+	return content{maps.Clone(w.content.former), maps.Clone(w.content.left)}, waiters
 }
 
 // Available returns why this kernel cannot do it. It leaves nothing behind, also of an earlier process.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // Differences says, for an operator and in a line each, how have differs from want; nothing
@@ -71,29 +73,14 @@ func chainDifferences(name string, want []string, k Kernel) []string {
 		return nil
 	}
 	var differences []string
-	for _, rule := range without(want, have) {
+	for _, rule := range kernel.Left(want, have) {
 		differences = append(differences, fmt.Sprintf("chain %s lacks the rule %s", name, rule))
 	}
-	for _, rule := range without(have, want) {
+	for _, rule := range kernel.Left(have, want) {
 		differences = append(differences, fmt.Sprintf("chain %s has an unexpected rule: %s", name, rule))
 	}
 	if len(differences) == 0 {
 		differences = append(differences, fmt.Sprintf("chain %s has its rules in the wrong order", name))
 	}
 	return differences
-}
-
-// without returns the rules that are left when others are taken away, one for one.
-func without(rules, others []string) []string {
-	count := make(map[string]int, len(others))
-	for _, rule := range others {
-		count[rule]++
-	}
-	var left []string
-	for _, rule := range rules {
-		if count[rule]--; count[rule] < 0 {
-			left = append(left, rule)
-		}
-	}
-	return left
 }

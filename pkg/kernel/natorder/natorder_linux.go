@@ -96,8 +96,7 @@ func (f *Finder) findLegacy(ctx context.Context) error {
 	}
 	f.legacy = nil
 	if changes {
-		of := map[kernel.Family]string{kernel.IPv4: "ip", kernel.IPv6: "ip6"}[f.family]
-		f.legacy = []Chain{{Family: of, Table: natTable, Name: postrouting, Priority: iptables.SourceNATPriority, Legacy: true}}
+		f.legacy = []Chain{{Family: nft.FamilyNames[nft.FamilyOf(f.family).Table], Table: natTable, Name: postrouting, Priority: iptables.SourceNATPriority, Legacy: true}}
 	}
 	return nil
 }
@@ -135,11 +134,6 @@ func (f *Finder) find(c *nft.Conn) (found []Chain, err error) {
 	return found, nil
 }
 
-// families are nft's names of those that may have chains for packets of an IP family.
-var families = map[nftables.TableFamily]string{
-	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
-}
-
 func (f *Finder) findIn(c *nft.Conn, t *nftables.Table) (found []Chain, err error) {
 	chains, err := c.Chains(t, func(chain string) bool { return strings.HasPrefix(chain, "KUBE-") && chain != "KUBE-POSTROUTING" })
 	if err != nil {
@@ -158,7 +152,7 @@ func (f *Finder) findIn(c *nft.Conn, t *nftables.Table) (found []Chain, err erro
 			return nil, err
 		}
 		if changes {
-			found = append(found, Chain{Family: families[t.Family], Table: t.Name, Name: name, Priority: int32(*chain.Priority)})
+			found = append(found, Chain{Family: nft.FamilyNames[t.Family], Table: t.Name, Name: name, Priority: int32(*chain.Priority)})
 		}
 	}
 	return found, nil

@@ -2,6 +2,7 @@ package nft
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -144,6 +145,19 @@ func request(family nftables.TableFamily, kind uint16, flags netlink.HeaderFlags
 	}, err
 }
 
+// get asks for one thing, and returns the attributes of the answer; none if there is no answer.
+func (c *Conn) get(family nftables.TableFamily, kind uint16, names map[uint16]string) ([]byte, error) {
+	question, err := request(family, kind, 0, names)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := c.raw.Execute(question)
+	if err != nil || len(answers) == 0 {
+		return nil, err
+	}
+	return answers[0].Data[min(headerLength, len(answers[0].Data)):], nil
+}
+
 // attribute returns the value of the first attribute of a kind; nil if there is none.
 func attribute(encoded []byte, kind uint16) []byte {
 	for k, value := range attributes(encoded) {
@@ -176,29 +190,15 @@ func word(value []byte) string { return string(bytes.TrimRight(value, "\x00")) }
 // Generation returns the number of the kernel's ruleset in the network namespace, which each transaction of
 // anybody raises by one. The error is [ErrNone] if the kernel has no nftables.
 func (c *Conn) Generation() (uint32, error) {
-	answers, err := c.raw.Execute(netlink.Message{
-		Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | unix.NFT_MSG_GETGEN), Flags: netlink.Request},
-		Data:   []byte{unix.AF_UNSPEC, unix.NFNETLINK_V0, 0, 0},
-	})
-	switch {
-	case errors.Is(err, unix.EINVAL):
+	answer, err := c.get(nftables.TableFamilyUnspecified, unix.NFT_MSG_GETGEN, nil)
+	if errors.Is(err, unix.EINVAL) {
 		return 0, ErrNone // nobody serves this part of netfilter
-	case err != nil:
-		return 0, fmt.Errorf("ask nftables for its generation: %w", err)
-	case len(answers) == 0 || len(answers[0].Data) < 4:
-		return 0, errors.New("ask nftables for its generation: no answer")
 	}
-	attributes, err := netlink.NewAttributeDecoder(answers[0].Data[4:])
-	if err != nil {
-		return 0, fmt.Errorf("ask nftables for its generation: %w", err)
+	id := attribute(answer, unix.NFTA_GEN_ID)
+	if len(id) != 4 {
+		return 0, fmt.Errorf("ask nftables for its generation: %w", cmp.Or(err, errors.New("the answer has none")))
 	}
-	attributes.ByteOrder = binary.BigEndian
-	for attributes.Next() {
-		if attributes.Type() == unix.NFTA_GEN_ID {
-			return attributes.Uint32(), nil
-		}
-	}
-	return 0, errors.New("ask nftables for its generation: the answer has none")
+	return binary.BigEndian.Uint32(id), nil
 }
 
 // devices returns the devices at which the chains of a table are, by chain; an empty one for a chain at none.

@@ -168,32 +168,26 @@ func Differences(table string, sets []Set, want, have Content) []string {
 		if set.Journal || set.learned() {
 			continue
 		}
-		added, removed := diff(have[set.Name], want[set.Name])
-		for _, key := range added {
-			differences = append(differences, fmt.Sprintf("set %s of table %s lacks the element %s", set.Name, table, set.Text(key, want[set.Name][key])))
+		for key, value := range lacking(have[set.Name], want[set.Name]) {
+			differences = append(differences, fmt.Sprintf("set %s of table %s lacks the element %s", set.Name, table, set.Text(key, value)))
 		}
-		for _, key := range removed {
-			differences = append(differences, fmt.Sprintf("set %s of table %s has an unexpected element: %s", set.Name, table, set.Text(key, have[set.Name][key])))
+		for key, value := range lacking(want[set.Name], have[set.Name]) {
+			differences = append(differences, fmt.Sprintf("set %s of table %s has an unexpected element: %s", set.Name, table, set.Text(key, value)))
 		}
 	}
 	slices.Sort(differences)
 	return differences
 }
 
-// diff returns what has to be added and what to be removed to go from one set to another. A key
-// that has another value is among both.
-func diff(from, to Elements) (added, removed []Key) {
-	for key, value := range to {
-		if had, there := from[key]; !there || had != value {
-			added = append(added, key)
+// lacking returns the elements of another set that a set does not have, or has with another value.
+func lacking(set, other Elements) Elements {
+	missing := Elements{}
+	for key, value := range other {
+		if has, there := set[key]; !there || has != value {
+			missing[key] = value
 		}
 	}
-	for key, value := range from {
-		if has, there := to[key]; !there || has != value {
-			removed = append(removed, key)
-		}
-	}
-	return added, removed
+	return missing
 }
 
 // Change is what differs between two contents, by set: elements that are to be removed first,
@@ -207,24 +201,16 @@ func (c Change) Empty() bool { return len(c.Removed) == 0 && len(c.Added) == 0 }
 func Between(from, to Content) Change {
 	c := Change{Removed: map[string]Elements{}, Added: map[string]Elements{}}
 	for set := range from {
-		if _, stays := to[set]; !stays {
-			c.between(set, from[set], nil)
+		if removed := lacking(to[set], from[set]); len(removed) > 0 {
+			c.Removed[set] = removed
 		}
 	}
 	for set := range to {
-		c.between(set, from[set], to[set])
+		if added := lacking(from[set], to[set]); len(added) > 0 {
+			c.Added[set] = added
+		}
 	}
 	return c
-}
-
-func (c Change) between(set string, from, to Elements) {
-	added, removed := diff(from, to)
-	for _, key := range removed {
-		kernel.Put(c.Removed, set, key, from[key])
-	}
-	for _, key := range added {
-		kernel.Put(c.Added, set, key, to[key])
-	}
 }
 
 // Edit changes a content in place, and knows what some of its elements were before.

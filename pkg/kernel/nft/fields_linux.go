@@ -229,5 +229,8 @@ func hexadecimal(bytes int) func(string) ([]byte, error) {
 	}
 }
 
-// familyNames are nft's.
-var familyNames = map[nftables.TableFamily]string{nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyNetdev: "netdev"}
+// FamilyNames are nft's.
+var FamilyNames = map[nftables.TableFamily]string{
+	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
+	nftables.TableFamilyBridge: "bridge", nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyARP: "arp",
+}

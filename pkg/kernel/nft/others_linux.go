@@ -42,18 +42,11 @@ func (c *Conn) isLarge(t *nftables.Table) (bool, error) {
 	if t.Family != nftables.TableFamilyIPv4 && t.Family != nftables.TableFamilyIPv6 || iptablesHooks[t.Name] == nil {
 		return false, nil
 	}
-	question, err := request(t.Family, unix.NFT_MSG_GETTABLE, 0, map[uint16]string{unix.NFTA_TABLE_NAME: t.Name})
-	if err != nil {
-		return false, err
+	table, err := c.get(t.Family, unix.NFT_MSG_GETTABLE, map[uint16]string{unix.NFTA_TABLE_NAME: t.Name})
+	if err != nil && !errors.Is(err, unix.ENOENT) { // gone meanwhile
+		return false, fmt.Errorf("ask how many chains the nftables table %s has: %w", t.Name, err)
 	}
-	answers, err := c.raw.Execute(question)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil // gone meanwhile
-	}
-	if err != nil || len(answers) == 0 || len(answers[0].Data) < headerLength {
-		return false, errors.Join(fmt.Errorf("ask how many chains the nftables table %s has", t.Name), err)
-	}
-	use := attribute(answers[0].Data[headerLength:], unix.NFTA_TABLE_USE) // the library reads it in the wrong byte order
+	use := attribute(table, unix.NFTA_TABLE_USE) // the library reads it in the wrong byte order
 	return len(use) == 4 && binary.BigEndian.Uint32(use) > mostRead, nil
 }
 

@@ -86,7 +86,7 @@ func (s Spec) Rule(mark, text string) (r Rule) {
 			r.Exprs, r.err = nil, fmt.Errorf("the nftables rule %q: %w", r.Text, unread.error)
 		}
 	}()
-	w := &words{language: l, left: split(r.Text), changes: -1, asked: map[string]bool{"meta protocol " + familyNames[l.table]: true}}
+	w := &words{language: l, left: split(r.Text), changes: -1, asked: map[string]bool{"meta protocol " + FamilyNames[l.table]: true}}
 	for len(w.left) > 0 {
 		w.statement()
 	}
@@ -355,7 +355,7 @@ func (w *words) bits(f field) []byte {
 // nat gives the packet another address, and with it another port if there is one, or one of some in a row: behind a colon between spaces.
 func (w *words) nat(kind expr.NATType) {
 	w.expect("to")
-	to := &expr.NAT{Type: kind, Family: FamilyOf(w.ip).NAT, RegAddrMin: unix.NFT_REG_1}
+	to := &expr.NAT{Type: kind, Family: uint32(FamilyOf(w.ip).Table), RegAddrMin: unix.NFT_REG_1}
 	if at, err := netip.ParseAddrPort(w.peek()); err == nil {
 		w.next()
 		w.add(&expr.Immediate{Register: unix.NFT_REG_1, Data: at.Addr().AsSlice()},
@@ -411,7 +411,7 @@ func (w *words) snatByMap() {
 	w.unsaid = true
 	first, last := behind, behind+w.addressBytes()+4
 	w.add(&expr.NAT{
-		Type: expr.NATTypeSourceNAT, Family: FamilyOf(w.ip).NAT, Specified: true, Offset: true,
+		Type: expr.NATTypeSourceNAT, Family: uint32(FamilyOf(w.ip).Table), Specified: true, Offset: true,
 		RegAddrMin: register(first), RegProtoMin: register(first + w.addressBytes()),
 		RegAddrMax: register(last), RegProtoMax: register(last + w.addressBytes()),
 	})

@@ -46,7 +46,7 @@ func (r *Reader) Rules(table, chain string, visit func(ListedRule)) (exists bool
 	var rule ListedRule
 	for encoded, err := range r.list(table, chain) {
 		if err != nil {
-			return false, err
+			return false, fmt.Errorf("list the rules of the nftables chain %s: %w", chain, err)
 		}
 		rule = decodeRule(encoded, rule.Content[:0])
 		visit(rule)
@@ -61,32 +61,21 @@ func (r *Reader) Rules(table, chain string, visit func(ListedRule)) (exists bool
 // HasRules tells whether a chain has rules, however many.
 func (r *Reader) HasRules(table, chain string) (bool, error) {
 	for _, err := range r.list(table, chain) {
-		return err == nil, err
+		if err != nil {
+			return false, fmt.Errorf("list the rules of the nftables chain %s: %w", chain, err)
+		}
+		return true, nil
 	}
 	return false, nil
 }
 
 func (r *Reader) list(table, chain string) iter.Seq2[[]byte, error] {
-	return func(yield func([]byte, error) bool) {
-		names := map[uint16]string{unix.NFTA_RULE_TABLE: table, unix.NFTA_RULE_CHAIN: chain}
-		for encoded, err := range r.conn.list(r.family, unix.NFT_MSG_GETRULE, names) {
-			if err != nil {
-				err = fmt.Errorf("list the rules of the nftables chain %s: %w", chain, err)
-			}
-			if !yield(encoded, err) {
-				return
-			}
-		}
-	}
+	return r.conn.list(r.family, unix.NFT_MSG_GETRULE, map[uint16]string{unix.NFTA_RULE_TABLE: table, unix.NFTA_RULE_CHAIN: chain})
 }
 
 // hasChain tells whether there is a chain, which may be empty.
 func (r *Reader) hasChain(table, chain string) (bool, error) {
-	request, err := request(r.family, unix.NFT_MSG_GETCHAIN, 0, map[uint16]string{unix.NFTA_CHAIN_TABLE: table, unix.NFTA_CHAIN_NAME: chain})
-	if err != nil {
-		return false, err
-	}
-	_, err = r.conn.raw.Execute(request)
+	_, err := r.conn.get(r.family, unix.NFT_MSG_GETCHAIN, map[uint16]string{unix.NFTA_CHAIN_TABLE: table, unix.NFTA_CHAIN_NAME: chain})
 	if errors.Is(err, unix.ENOENT) {
 		return false, nil
 	}

@@ -1,9 +1,10 @@
 package nft
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -22,16 +23,12 @@ func (s Spec) TextWith(want State, comments map[string]map[Key]string) (string, 
 		return "", err
 	}
 	var out strings.Builder
-	fmt.Fprintf(&out, "table %s %s {\n", familyNames[languageOf(s).table], s.Name)
+	fmt.Fprintf(&out, "table %s %s {\n", FamilyNames[languageOf(s).table], s.Name)
 	for _, name := range s.Counters {
 		fmt.Fprintf(&out, "\tcounter %s { }\n", name)
 	}
 	for _, set := range s.Sets {
-		family := s.Family
-		if set.Family != "" {
-			family = set.Family
-		}
-		set.writeText(&out, family, want.Sets[set.Name], comments[set.Name])
+		set.writeText(&out, s.familyOf(set), want.Sets[set.Name], comments[set.Name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.Chains)) {
 		if !s.isBase(name) {
@@ -117,13 +114,6 @@ func (s Set) typeText(family kernel.Family) string {
 
 // compareKeys sorts elements for readers.
 func compareKeys(a, b Key) int {
-	for _, c := range []int{
-		netip.Addr.Compare(a.Pod, b.Pod), strings.Compare(string(a.Protocol), string(b.Protocol)), netip.Addr.Compare(a.Other, b.Other),
-		int(a.Port) - int(b.Port), int(a.Ports.First) - int(b.Ports.First), strings.Compare(a.Hardware.String(), b.Hardware.String()),
-	} {
-		if c != 0 {
-			return c
-		}
-	}
-	return 0
+	return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Protocol, b.Protocol), a.Other.Compare(b.Other),
+		cmp.Compare(a.Port, b.Port), cmp.Compare(a.Ports.First, b.Ports.First), bytes.Compare(a.Hardware[:], b.Hardware[:]))
 }

@@ -91,11 +91,18 @@ func (s State) held() Held {
 	return h
 }
 
-// Differences says, for an operator and in a line each, how have differs from want; nothing if it does not.
-func (s Spec) Differences(want State, have Held) []string {
+// Differences says, for an operator and in a line each, how have differs from want; nothing if it does not. have and fault are those of
+// [Writer.Inspect].
+func (s Spec) Differences(want State, have Held, fault string) []string {
 	differences := s.differences(want.held(), have)
 	if err := want.err(); err != nil {
 		differences = append(differences, fmt.Sprintf("table %s cannot be written: %v", s.Name, err))
+	}
+	switch {
+	case fault != "":
+		return slices.Insert(differences, 0, fault)
+	case want.Sets == nil && have.Sets != nil:
+		return append(differences, fmt.Sprintf("table %s is unexpected", s.Name))
 	}
 	return differences
 }
@@ -140,7 +147,6 @@ func differing(one, other Held) []string {
 // namespaces.
 type Writer struct {
 	spec   Spec
-	family Family
 	table  *nftables.Table
 	sets   map[string]*nftables.Set
 	chains map[string]*nftables.Chain // the base chains
@@ -163,13 +169,10 @@ type Writer struct {
 
 // NewWriter returns a Writer for the network namespace of the process.
 func NewWriter(spec Spec) *Writer {
-	w := &Writer{spec: spec, family: FamilyOf(spec.Family), sets: map[string]*nftables.Set{}, chains: map[string]*nftables.Chain{}}
-	w.table = &nftables.Table{Name: spec.Name, Family: w.family.Table}
-	if spec.Ingress {
-		w.table.Family = nftables.TableFamilyNetdev
-	}
+	w := &Writer{spec: spec, sets: map[string]*nftables.Set{}, chains: map[string]*nftables.Chain{}}
+	w.table = &nftables.Table{Name: spec.Name, Family: languageOf(spec).table}
 	for _, set := range spec.Sets {
-		w.sets[set.Name] = set.definition(w.table, w.familyOf(set))
+		w.sets[set.Name] = set.definition(w.table, FamilyOf(spec.familyOf(set)))
 	}
 	policy := nftables.ChainPolicyAccept
 	for _, chain := range spec.Chains {
@@ -181,12 +184,7 @@ func NewWriter(spec Spec) *Writer {
 }
 
 // familyOf returns the family of a set's addresses.
-func (w *Writer) familyOf(set Set) Family {
-	if set.Family == "" {
-		return w.family
-	}
-	return FamilyOf(set.Family)
-}
+func (s Spec) familyOf(set Set) kernel.Family { return cmp.Or(set.Family, s.Family) }
 
 // Close gives back what the Writer has from the kernel. What it has written stays.
 func (w *Writer) Close() {
@@ -763,7 +761,7 @@ func (w *Writer) find(c *Conn) (*nftables.Table, error) {
 // package does not write.
 func (w *Writer) elements(c *Conn, set Set, visit func(Key, netip.Addr)) (ok bool, err error) {
 	ok = true
-	family := w.familyOf(set)
+	family := FamilyOf(w.spec.familyOf(set))
 	var edges []edge
 	names := map[uint16]string{unix.NFTA_SET_ELEM_LIST_TABLE: w.table.Name, unix.NFTA_SET_ELEM_LIST_SET: set.Name}
 	for encoded, err := range c.list(w.table.Family, unix.NFT_MSG_GETSETELEM, names) {

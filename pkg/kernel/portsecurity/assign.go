@@ -2,7 +2,6 @@ package portsecurity
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 )
@@ -105,15 +104,4 @@ func (a *assignment) refusals(interfaces []Interface) (refusals []Refusal) {
 		return cmp.Or(a.Address.Compare(b.Address), cmp.Compare(a.Interface, b.Interface))
 	})
 	return refusals
-}
-
-// owned returns all addresses that interfaces have.
-func (g Grants) owned() map[netip.Addr]bool {
-	owned := map[netip.Addr]bool{}
-	for addresses := range maps.Values(g) {
-		for _, address := range addresses {
-			owned[address] = true
-		}
-	}
-	return owned
 }

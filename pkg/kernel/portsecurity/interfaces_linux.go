@@ -125,7 +125,7 @@ func (l *look) addHops(outward map[int]bool, route netlink.Route) {
 		if !gateway.IsValid() || hop.LinkIndex == 0 {
 			continue
 		}
-		if _, isPod := l.pods.Find(gateway); isDefault || !isPod && !gateway.IsLinkLocalUnicast() {
+		if isDefault || !l.pods.Contains(gateway) && !gateway.IsLinkLocalUnicast() {
 			outward[hop.LinkIndex] = true
 		}
 	}
@@ -182,7 +182,7 @@ func (l *look) readNamespace(c *nl.NetlinkSocket, namespace int, behind map[peer
 	count := 0
 	err := request.ExecuteIter(unix.NETLINK_ROUTE, unix.RTM_NEWADDR, func(message []byte) bool {
 		index, address := decodeAddress(message)
-		if _, isPod := l.pods.Find(address); isPod {
+		if l.pods.Contains(address) {
 			at := peer{namespace, index}
 			behind[at] = append(behind[at], address)
 			count++

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -58,7 +59,7 @@ func (w *Writer) Adopt(ctx context.Context) (grants Grants, bound []netip.Addr, 
 func (w *Writer) SetInterfaces(interfaces []Interface, grants Grants) {
 	w.state.Chains, w.state.Devices = chains(interfaces, grants)
 	before := w.owned
-	w.owned = grants.owned()
+	w.owned = kernel.SetOf(slices.Concat(slices.Collect(maps.Values(grants))...))
 	for address := range before {
 		w.place(address)
 	}
@@ -149,11 +150,7 @@ func (w *Writer) Compare(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	differences := spec().Differences(w.state, held)
-	if fault != "" {
-		differences = append([]string{fault}, differences...)
-	}
-	return differences, nil
+	return spec().Differences(w.state, held, fault), nil
 }
 
 // Available returns why this kernel cannot check the sources of packets; nil if it can.

@@ -98,7 +98,7 @@ func (s *run) oweLed(now kernel.Steering) {
 // owe adds the flows that a change is about to those that are to be judged.
 func (s *run) owe(change kernel.Change) {
 	s.oweBlocks(change)
-	s.oweRemoved(change.Removed, func(b kernel.Binding) bool { return hasWay(s.belief.steering, b) })
+	s.oweRemoved(change.Removed, func(b kernel.Binding) bool { return s.belief.steering.HasWay(b.EgressIP) })
 	if before, now := s.belief.networks, change.Networks; !now.Equal(before) {
 		if len(kernel.Without(before.ClusterCIDRs, now.ClusterCIDRs))+len(kernel.Without(before.Exclusions, now.Exclusions)) > 0 {
 			s.debt.All = true // what was excluded is not any more
@@ -112,17 +112,11 @@ func (s *run) owe(change kernel.Change) {
 // sent returns the bindings whose packets went to another node, or nowhere, or came from one.
 func (s *run) sent() (sent []kernel.Binding) {
 	for b := range s.belief.since {
-		if hasWay(s.belief.steering, b) || s.ranElsewhere(b.Pod) {
+		if s.belief.steering.HasWay(b.EgressIP) || s.belief.steering.Elsewhere(b.Pod) {
 			sent = append(sent, b)
 		}
 	}
 	return sent
-}
-
-// ranElsewhere tells whether a pod is known to have run on another node.
-func (s *run) ranElsewhere(pod netip.Addr) bool {
-	home, known := s.belief.steering.Homes[pod]
-	return known && home != s.belief.steering.Self
 }
 
 // oweExcluded adds the flows of these bindings, as sent returns them, whose destinations were not excluded before. They would go on under the
@@ -211,7 +205,7 @@ func (s *run) oweRemoved(removed []kernel.Binding, steered func(kernel.Binding) 
 	owed := kernel.SetOf(s.stood.Removed) // by an earlier process
 	for _, b := range removed {
 		// Masqueraded, a pod of this node may go on with the node's own address.
-		if b.EgressIP != s.nodeIP || s.ranElsewhere(b.Pod) || owed[b] {
+		if b.EgressIP != s.nodeIP || s.belief.steering.Elsewhere(b.Pod) || owed[b] {
 			s.debt.Removed = append(s.debt.Removed, b)
 		}
 		if steered(b) {
@@ -234,7 +228,7 @@ func (s *run) oweWays(now kernel.Steering) {
 			continue
 		}
 		moved = append(moved, b)
-		if hasWay(before, b) {
+		if before.HasWay(b.EgressIP) {
 			steered = append(steered, b)
 		}
 	}
@@ -244,11 +238,6 @@ func (s *run) oweWays(now kernel.Steering) {
 
 // steers tells whether there is steering.
 func steers(s kernel.Steering) bool { return len(s.Nodes)+len(s.Ways) > 0 }
-
-func hasWay(s kernel.Steering, b kernel.Binding) bool {
-	_, has := s.Ways[b.EgressIP]
-	return has
-}
 
 // owePods adds the flows of the pods of bindings.
 func (s *run) owePods(bindings []kernel.Binding) {

@@ -58,14 +58,7 @@ func (d *tableDriver) compare(ctx context.Context, want kernel.Redirects) ([]str
 		return nil, err
 	}
 	delete(held.Chains, tableRecord)
-	differences := d.spec.Differences(d.stateOf(want, nil), held)
-	switch {
-	case fault != "":
-		differences = append([]string{fault}, differences...)
-	case want.Empty() && held.Sets != nil:
-		differences = append(differences, fmt.Sprintf("table %s is unexpected", tableName))
-	}
-	return differences, nil
+	return d.spec.Differences(d.stateOf(want, nil), held, fault), nil
 }
 
 // stateOf returns what the table should hold.

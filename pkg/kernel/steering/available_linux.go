@@ -105,7 +105,7 @@ func markConflicts(c *nft.Conn, of kernel.Family, mask uint32) (found conflict, 
 			}
 			// An error is of a kind of rules that the library does not know, or the chain is gone meanwhile.
 			if slices.ContainsFunc(rules, func(r *nftables.Rule) bool { return usesMark(r, mask) }) {
-				found = append(found, markUsed(fmt.Sprintf("nftables chain %s of the table %s %s", chain, tableFamilies[t.Family], t.Name), mask))
+				found = append(found, markUsed(fmt.Sprintf("nftables chain %s of the table %s %s", chain, nft.FamilyNames[t.Family], t.Name), mask))
 			}
 		}
 	}
@@ -176,12 +176,6 @@ func legacyMarkConflicts(of kernel.Family, mask uint32) (found conflict, err err
 func markUsed(chain string, mask uint32) string {
 	return fmt.Sprintf("a rule in the %s uses bits of egress SNAT's mark %#x, so packets of either would be misrouted: "+
 		"delete the rule, or choose another mask with egress-snat-mark-mask", chain, mask)
-}
-
-// tableFamilies are nft's names.
-var tableFamilies = map[nftables.TableFamily]string{
-	nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
-	nftables.TableFamilyBridge: "bridge", nftables.TableFamilyNetdev: "netdev", nftables.TableFamilyARP: "arp",
 }
 
 // markBits is what a register has of the mark: mark & mask ^ xor. A constant has the mask 0.

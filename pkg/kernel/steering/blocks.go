@@ -77,8 +77,7 @@ func (p twoPorts) last() kernel.Ports {
 // blocks are what a content knows of port blocks.
 type blocks struct {
 	// ports are those that source NAT gives.
-	ports  map[blockOf]twoPorts
-	shared map[netip.Addr]kernel.Ports
+	ports map[blockOf]twoPorts
 	// given are the ports in the maps blocks and pod-blocks, by map and by the key without ports. full counts the bindings that have
 	// two blocks.
 	given map[string]map[nft.Key]twoPorts
@@ -99,14 +98,13 @@ func newBlocks() blocks {
 	}
 }
 
-// replaceBlocks has c be about the blocks that steering has. Of two that have a port in common the first counts.
-func (c *content) replaceBlocks(edit nft.Edit, steering kernel.Steering) {
-	if !c.hasBlocks {
+// replaceBlocks has c be about the blocks that the steering has. Of two that have a port in common the first counts.
+func (c *content) replaceBlocks(edit nft.Edit) {
+	if !c.config.PortBlocks {
 		return
 	}
-	c.blocks.shared = steering.Shared
 	before := c.blocks.ports
-	c.blocks.counting = withoutOverlaps(steering.Blocks)
+	c.blocks.counting = withoutOverlaps(c.steering.Blocks)
 	c.blocks.ports = make(map[blockOf]twoPorts, len(c.blocks.counting))
 	inward := make(nft.Elements, len(c.blocks.counting))
 	for _, b := range c.blocks.counting {
@@ -122,7 +120,7 @@ func (c *content) replaceBlocks(edit nft.Edit, steering kernel.Steering) {
 		}
 	}
 	edit.Replace(inwardMap, inward)
-	edit.Replace(ownPortsSet, ownPorts(steering))
+	edit.Replace(ownPortsSet, ownPorts(c.steering))
 	for of := range before {
 		if _, stays := c.blocks.ports[of]; !stays {
 			c.giveAll(edit, of.pod)
@@ -151,10 +149,7 @@ func withoutOverlaps(sorted []kernel.Block) (counting []kernel.Block) {
 // remove one element of 5,000. The same ports of several egress IPs are one; of blocks that lie in each other the larger one stays, for
 // the kernel takes none that overlap.
 func ownPorts(steering kernel.Steering) nft.Elements {
-	byPod := slices.DeleteFunc(slices.Clone(steering.Blocks), func(b kernel.Block) bool {
-		home, known := steering.Homes[b.Pod]
-		return known && home != steering.Self
-	})
+	byPod := slices.DeleteFunc(slices.Clone(steering.Blocks), func(b kernel.Block) bool { return steering.Elsewhere(b.Pod) })
 	slices.SortFunc(byPod, func(a, b kernel.Block) int {
 		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Ports.First, b.Ports.First), cmp.Compare(b.Ports.Last, a.Ports.Last))
 	})
@@ -183,7 +178,7 @@ func (c *content) giveAll(edit nft.Edit, pod netip.Addr) {
 // give has the binding in some places leave from the ports that its pod has of an egress IP: none if the egress IP is invalid, or
 // the pod has none of it.
 func (c *content) give(edit nft.Edit, p places, egressIP netip.Addr) {
-	if !c.hasBlocks {
+	if !c.config.PortBlocks {
 		return
 	}
 	given := c.blocks.given[p.blocks]
@@ -213,7 +208,7 @@ func (c *content) give(edit nft.Edit, p places, egressIP netip.Addr) {
 // bindBlock takes note that a pod has a binding more to an egress IP, or less. With the first one its ports lead to it, with the last
 // one they do not any more.
 func (c *content) bindBlock(edit nft.Edit, of blockOf, by int) {
-	if !c.hasBlocks {
+	if !c.config.PortBlocks {
 		return
 	}
 	was := c.blocks.bound[of] > 0
@@ -241,7 +236,7 @@ func (c *content) bindBlock(edit nft.Edit, of blockOf, by int) {
 
 // closeBlock is bindBlock for a binding that leaves.
 func (c *content) closeBlock(edit nft.Edit, b kernel.Binding) {
-	if c.hasBlocks && !c.blocks.closed[b] {
+	if c.config.PortBlocks && !c.blocks.closed[b] {
 		c.blocks.closed[b] = true
 		c.bindBlock(edit, blockOf{b.Pod, b.EgressIP}, -1)
 	}

@@ -3,7 +3,6 @@ package steering
 import (
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -124,14 +123,4 @@ func (w *Writer) hereBefore() map[netip.Addr]bool {
 		}
 	}
 	return here
-}
-
-// chainsWith are base chains, and those that blocks need.
-func chainsWith(c Config, chains []nft.Chain) []nft.Chain {
-	if !c.PortBlocks {
-		return chains
-	}
-	return slices.Concat(chains, []nft.Chain{
-		{Name: inwardChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPrerouting, Priority: inwardPriority},
-	})
 }

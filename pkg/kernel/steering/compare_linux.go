@@ -31,12 +31,9 @@ func Compare(ctx context.Context, c Config, d kernel.Desired, given map[netip.Ad
 		return nil, err
 	}
 	at := c.linksFor(state.uplink)
-	differences := w.layout.spec.Differences(w.layout.stateOf(content, assigned, at), held)
-	switch {
-	case held.Sets == nil:
+	differences := w.layout.spec.Differences(w.layout.stateOf(content, assigned, at), held, fault)
+	if held.Sets == nil {
 		differences = []string{fmt.Sprintf("table %s: is missing", Table)}
-	case fault != "":
-		differences = append([]string{fault}, differences...)
 	}
 	_, others, err := path.glance(ctx, assigned.holders())
 	if err != nil {

@@ -99,7 +99,7 @@ func (w *Writer) leadOne(change *fastpath.Change, key nft.Key, ways, sources str
 // is theirs.
 func (c *content) surroundings(config Config, assigned numbers, uplink fastpath.Uplink) fastpath.Surroundings {
 	s := fastpath.Surroundings{
-		Uplink: uplink, Holders: map[int]fastpath.Holder{}, Exclusions: map[netip.Prefix]bool{}, EgressIPs: map[netip.Addr]bool{}, Elsewhere: map[netip.Addr]bool{}, Senders: c.senders,
+		Uplink: uplink, Holders: map[int]fastpath.Holder{}, Exclusions: map[netip.Prefix]bool{}, EgressIPs: map[netip.Addr]bool{}, Elsewhere: map[netip.Addr]bool{}, Senders: c.steering.Senders,
 	}
 	for node, number := range assigned {
 		s.Holders[number] = fastpath.Holder{Node: node, Hardware: HardwareAddrOf(node), Own: HardwareAddrOf(config.NodeIP)}
@@ -116,7 +116,7 @@ func (c *content) surroundings(config Config, assigned numbers, uplink fastpath.
 	}
 	if config.Transport == VXLAN {
 		s.Senders = map[netip.Addr]kernel.HardwareAddr{}
-		for _, node := range c.nodes {
+		for _, node := range c.steering.Nodes {
 			s.Senders[node] = HardwareAddrOf(node)
 		}
 	}
@@ -134,18 +134,13 @@ const (
 // PutBackFast makes what a fast path has changed of this node's settings what it was; the record goes with the next write. Kube-proxy asks for one
 // of them when it starts: it has no rule against invalid packets if the kernel is liberal.
 func PutBackFast(ctx context.Context) error {
-	var errs []error
-	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+	return everywhere(func(family kernel.Family) error {
 		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: sets, Counters: counters})
+		defer w.Close()
 		held, _, err := w.Inspect(ctx)
-		w.Close()
-		if errors.Is(err, nft.ErrNone) {
-			continue
-		}
-		errs = append(errs, err)
 		recordOf(held).putBackFast(ctx)
-	}
-	return errors.Join(errs...)
+		return err
+	})
 }
 
 // putBackFast makes those of a fast path what they were, and forgets them.

@@ -3,7 +3,6 @@ package steering
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/bits"
 	"net"
 	"net/netip"
@@ -428,6 +427,15 @@ func (h *handMade) remove(_ context.Context, number int) error {
 func (h *handMade) glance(context.Context, map[int]netip.Addr) (string, []string, error) {
 	return "", nil, nil
 }
-func (h *handMade) known(context.Context, []netip.Addr) (map[int]netip.Addr, error) {
-	return maps.Clone(h.made), nil
+func (h *handMade) known(context.Context, []netip.Addr) (numbers, error) {
+	return numbersOf(h.made), nil
+}
+
+// numbersOf is the reverse of [numbers.holders].
+func numbersOf(holders map[int]netip.Addr) numbers {
+	of := numbers{}
+	for number, node := range holders {
+		of[node] = number
+	}
+	return of
 }

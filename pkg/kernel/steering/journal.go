@@ -1,7 +1,9 @@
 package steering
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
@@ -33,47 +35,44 @@ type Standing struct {
 
 // All returns the bindings whose packets may be leaving, or may have left until lately, from an egress IP.
 func (s Standing) All() []kernel.Binding {
-	all := append(append([]kernel.Binding{}, s.Bindings...), s.Given...)
-	return kernel.Sorted(append(all, s.Removed...))
+	return kernel.Sorted(slices.Concat(s.Bindings, s.Given, s.Removed))
 }
 
 // standingOf returns what sets have, where these numbers are those of nodes.
 func standingOf(sets nft.Content, holders map[int]netip.Addr) (s Standing) {
-	for key := range sets[ownSet] {
-		s.Bindings = append(s.Bindings, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: key.Other})
-	}
-	for key := range sets[ownPodsSet] {
-		s.Bindings = append(s.Bindings, kernel.Binding{Pod: key.Pod, Protocol: kernel.All, EgressIP: key.Other})
-	}
-	for key, egressIP := range sets[sourcesMap] {
-		s.Given = append(s.Given, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: egressIP})
-	}
-	for key, egressIP := range sets[podSourcesMap] {
-		s.Given = append(s.Given, kernel.Binding{Pod: key.Pod, Protocol: kernel.All, EgressIP: egressIP})
-	}
-	for key := range sets[removedSet] {
-		s.Removed = append(s.Removed, kernel.Binding{Pod: key.Pod, Protocol: key.Protocol, EgressIP: key.Other})
-	}
+	s.Bindings = bindingsIn(sets[ownSet], sets[ownPodsSet])
+	s.Given = bindingsIn(sets[sourcesMap], sets[podSourcesMap])
+	s.Removed = bindingsIn(sets[removedSet])
 	for key, pod := range sets[inwardMap] {
 		s.Blocks = append(s.Blocks, kernel.Block{Pod: pod, EgressIP: key.Pod, Ports: key.Ports})
 	}
-	s.Bindings, s.Given, s.Removed = kernel.Sorted(s.Bindings), kernel.Sorted(s.Given), kernel.Sorted(s.Removed)
 	s.Exclusions, s.Ways = nft.Prefixes(sets[exclusionsSet]), waysOf(sets, holders)
 	return s
 }
 
-func waysOf(sets nft.Content, holders map[int]netip.Addr) map[kernel.Binding]netip.Addr {
-	ways := map[kernel.Binding]netip.Addr{}
-	add := func(key nft.Key, protocol kernel.Protocol, egressIP, classID netip.Addr) {
-		if node := holders[int(nft.NumberOf(classID))]; node.IsValid() {
-			ways[kernel.Binding{Pod: key.Pod, Protocol: protocol, EgressIP: egressIP}] = node
+// bindingOf returns the binding that an element is of. The egress IP is its value, or in its key.
+func bindingOf(key nft.Key, value netip.Addr) kernel.Binding {
+	return kernel.Binding{Pod: key.Pod, Protocol: cmp.Or(key.Protocol, kernel.All), EgressIP: cmp.Or(value, key.Other)}
+}
+
+// bindingsIn returns the bindings that sets have elements of.
+func bindingsIn(sets ...nft.Elements) (found []kernel.Binding) {
+	for _, set := range sets {
+		for key, value := range set {
+			found = append(found, bindingOf(key, value))
 		}
 	}
-	for key, classID := range sets[waysMap] {
-		add(key, key.Protocol, sets[sourcesMap][key], classID)
-	}
-	for key, classID := range sets[podWaysMap] {
-		add(key, kernel.All, sets[podSourcesMap][key], classID)
+	return kernel.Sorted(found)
+}
+
+func waysOf(sets nft.Content, holders map[int]netip.Addr) map[kernel.Binding]netip.Addr {
+	ways := map[kernel.Binding]netip.Addr{}
+	for of, sources := range sourcesByWays {
+		for key, classID := range sets[of] {
+			if node := holders[int(nft.NumberOf(classID))]; node.IsValid() {
+				ways[bindingOf(key, sets[sources][key])] = node
+			}
+		}
 	}
 	return ways
 }

@@ -166,15 +166,7 @@ func CompareLocal(ctx context.Context, family kernel.Family, d kernel.Desired) (
 	if journal := held.Sets[removedSet]; len(journal) > 0 { // it is no difference, and keeps the table there
 		content.sets[removedSet] = journal
 	}
-	want := l.state(content)
-	differences := l.spec.Differences(want, held)
-	switch {
-	case fault != "":
-		return append([]string{fault}, differences...), nil
-	case want.Sets == nil && held.Sets != nil:
-		return append(differences, fmt.Sprintf("table %s is unexpected", LocalTable)), nil
-	}
-	return differences, nil
+	return l.spec.Differences(l.state(content), held, fault), nil
 }
 
 // LocalText returns the input of nft -f that makes the table for d in a kernel that has none; "" if d binds nothing. The element that gives a
@@ -196,14 +188,16 @@ func LocalText(family kernel.Family, d kernel.Desired, comments map[kernel.Bindi
 // record when nothing depends on it any more.
 func WithdrawLocal(ctx context.Context) (map[kernel.Family][]kernel.Binding, error) {
 	withdrawn := map[kernel.Family][]kernel.Binding{}
-	err := everywhere(func(w *LocalWriter) error {
+	err := everywhere(func(family kernel.Family) error {
+		w := NewLocalWriter(family)
+		defer w.Close()
 		_, err := w.Read(ctx)
 		standing, _ := w.Standing()
 		all := standing.All()
 		if err == nil && len(all) > 0 {
 			_, err = w.Write(ctx, kernel.Desired{}, all)
 		}
-		withdrawn[w.spec.Family] = all
+		withdrawn[family] = all
 		return err
 	})
 	return withdrawn, err
@@ -211,20 +205,15 @@ func WithdrawLocal(ctx context.Context) (map[kernel.Family][]kernel.Binding, err
 
 // CleanupLocal removes the tables of both families, whatever they hold.
 func CleanupLocal(ctx context.Context) error {
-	return everywhere(func(w *LocalWriter) error {
+	return everywhere(func(family kernel.Family) error {
+		w := NewLocalWriter(family)
+		defer w.Close()
 		_, err := w.Write(ctx, kernel.Desired{}, nil)
 		return err
 	})
 }
 
 // everywhere calls do for both families. A kernel without nftables holds nothing.
-func everywhere(do func(*LocalWriter) error) error {
-	var errs []error
-	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		w := NewLocalWriter(family)
-		err := do(w)
-		w.Close()
-		errs = append(errs, nft.UnlessNone(err))
-	}
-	return errors.Join(errs...)
+func everywhere(do func(kernel.Family) error) error {
+	return errors.Join(nft.UnlessNone(do(kernel.IPv4)), nft.UnlessNone(do(kernel.IPv6)))
 }

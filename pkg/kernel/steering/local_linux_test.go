@@ -88,7 +88,7 @@ func (n *localNode) holds(d kernel.Desired, removed ...kernel.Binding) {
 		_, err := other.Read(n.Context())
 		content := localContent(n.family, d)
 		content.sets[removedSet] = journalOf(removed)
-		if differences := other.spec.Differences(other.state(content), other.table.Held()); len(differences) > 0 {
+		if differences := other.spec.Differences(other.state(content), other.table.Held(), ""); len(differences) > 0 {
 			return fmt.Errorf("the kernel does not hold what it should: %s", strings.Join(differences, "\n"))
 		}
 		return err

@@ -136,7 +136,7 @@ func isOnRoute(n netlink.Neigh) bool {
 }
 
 func listNeighbours() ([]netlink.Neigh, error) {
-	list, err := netlink.NeighList(0, netlink.FAMILY_ALL)
+	list, err := changes.Outlast(func() ([]netlink.Neigh, error) { return netlink.NeighList(0, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, fmt.Errorf("list neighbours: %w", err)
 	}

@@ -315,7 +315,7 @@ func (c Config) checkHolders(holders map[int]netip.Addr) error {
 			errs = append(errs, fmt.Errorf("node %s cannot be reached from %s by VXLAN: the addresses are of two IP families", node, c.NodeIP))
 		case c.Transport == Direct && node.Is4() != (c.Family == kernel.IPv4):
 			errs = append(errs, fmt.Errorf("node %s cannot be the next hop of %s", node, c.Family))
-		case taken:
+		case c.Transport == VXLAN && taken:
 			errs = append(errs, fmt.Errorf("nodes %s and %s cannot be told apart on %s: their hardware addresses are both %s",
 				other, node, Device, HardwareAddrOf(node)))
 		}
@@ -330,25 +330,7 @@ func (c Config) clashes(mark, mask uint32) bool { return mark&mask&c.MarkMask !=
 // compareParts returns the parts that are wanted and not held, and those that are held and not wanted, in their
 // order. A part that is held twice is wanted once.
 func compareParts(want, held []part) (missing, unexpected []part) {
-	count := map[part]int{}
-	for _, p := range held {
-		count[p]++
-	}
-	for _, p := range want {
-		if count[p] == 0 {
-			missing = append(missing, p)
-			continue
-		}
-		count[p]--
-	}
-	for _, p := range slices.Backward(held) {
-		if count[p] > 0 {
-			count[p]--
-			unexpected = append(unexpected, p)
-		}
-	}
-	slices.Reverse(unexpected)
-	return missing, unexpected
+	return kernel.Left(want, held), kernel.Left(held, want)
 }
 
 // describeParts says in words what compareParts has found.

@@ -114,21 +114,21 @@ func (s *pathState) fingerprint() string {
 }
 
 // known returns the numbers that an earlier process gave to these nodes. What there is for them stays until remove.
-func (p *path) known(ctx context.Context, nodes []netip.Addr) (map[int]netip.Addr, error) {
+func (p *path) known(ctx context.Context, nodes []netip.Addr) (numbers, error) {
 	s, err := p.look(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	numbers := map[int]netip.Addr{}
+	known := numbers{}
 	for _, part := range s.held {
 		for _, node := range nodes {
 			if leadsTo(part, node) {
-				numbers[numberOf(part)] = node
+				known[node] = numberOf(part)
 				p.used[numberOf(part)] = true
 			}
 		}
 	}
-	return numbers, nil
+	return known, nil
 }
 
 // leadsTo tells whether a part says that its number is the node's.

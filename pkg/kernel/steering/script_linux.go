@@ -25,13 +25,9 @@ func Script(ctx context.Context, c Config, d kernel.Desired) (script, table []by
 	if state.uplink.name == "" {
 		return nil, nil, state.conflicts
 	}
-	known, err := path.known(ctx, d.Steering.Nodes)
+	given, err := path.known(ctx, d.Steering.Nodes)
 	if err != nil {
 		return nil, nil, err
-	}
-	given := numbers{}
-	for number, node := range known {
-		given[node] = number
 	}
 	content := newContent(c, d, nil)
 	assigned, _ := given.assign(content.holders())

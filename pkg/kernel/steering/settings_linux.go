@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/changes"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
 	"github.com/openshift/origin-node/pkg/kernel/nft"
 )
@@ -89,7 +90,7 @@ func (c Config) interfaceSettings(networks []netip.Prefix) (wanted []sysctl, err
 
 // podInterfaces returns the names of the interfaces behind which pods of other nodes may be.
 func podInterfaces(networks []netip.Prefix) (names map[string]bool, err error) {
-	routes, err := netlink.RouteList(nil, netlink.FAMILY_V4)
+	routes, err := changes.Outlast(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_V4) })
 	if err != nil {
 		return nil, fmt.Errorf("list the IPv4 routes: %w", err)
 	}
@@ -146,7 +147,8 @@ func putBack(ctx context.Context, before settings) {
 	for _, s := range before {
 		now, err := readSysctl(s.path)
 		if err == nil && now == s.now && s.path == liberalPath {
-			err = makeLiberal(ctx)
+			// Connections go on of which conntrack has not seen all packets.
+			err = errors.Join(conntrack.MakeLiberal(ctx, kernel.IPv4), conntrack.MakeLiberal(ctx, kernel.IPv6))
 		}
 		if err == nil && now == s.now {
 			if err = addPart(sysctl{s.path, s.before}); err == nil {
@@ -157,11 +159,6 @@ func putBack(ctx context.Context, before settings) {
 			klog.FromContext(ctx).Error(err, "Cannot put a setting back; set it by hand", "sysctl", s.path, "before", s.before)
 		}
 	}
-}
-
-// makeLiberal sees to it that connections go on of which conntrack has not seen all packets, when its setting is put back.
-func makeLiberal(ctx context.Context) error {
-	return errors.Join(conntrack.MakeLiberal(ctx, kernel.IPv4), conntrack.MakeLiberal(ctx, kernel.IPv6))
 }
 
 // describeSettings says in words what settings has found.

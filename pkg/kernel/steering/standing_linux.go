@@ -15,14 +15,11 @@ import (
 // bound pod. Packets of flows that other nodes have translated are dropped, too, so that these flows can be ended: without the table they
 // would go on under the pods' own addresses.
 func Halt(ctx context.Context) error {
-	var errs []error
-	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
+	return everywhere(func(family kernel.Family) error {
 		w := nft.NewWriter(nft.Spec{Name: Table, Family: family, Sets: setsOf(Config{PortBlocks: true})})
-		err := w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap, blocksMap, podBlocksMap, fullBlocksMap, podFullBlocksMap)
-		w.Close()
-		errs = append(errs, nft.UnlessNone(err))
-	}
-	return errors.Join(errs...)
+		defer w.Close()
+		return w.Empty(ctx, waysMap, podWaysMap, sourcesMap, podSourcesMap, blocksMap, podBlocksMap, fullBlocksMap, podFullBlocksMap)
+	})
 }
 
 // Stands returns what the table of an IP family has, whoever wrote it; nothing if there is no table. Connections of its bindings may have

@@ -96,22 +96,13 @@ var counters = []string{unsnattedCounter, staleCounter, flippedCounter, nostateC
 
 // content is what the sets hold for a [kernel.Desired], and the ways of its egress IPs. It follows changes.
 type content struct {
-	family    kernel.Family
-	transport Transport
-	hasTunnel bool
-	hasBlocks bool
-	sets      nft.Content
+	config Config
+	sets   nft.Content
 	// uses counts the bindings of an egress IP, pods those of all protocols.
 	uses map[netip.Addr]int
 	pods int
-	ways map[netip.Addr]kernel.Way
-	held map[netip.Addr]bool
-	// absent are those of held that no node has.
-	absent map[netip.Addr]bool
-	// nodes are the other nodes, and senders their hardware addresses without a tunnel.
-	nodes   []netip.Addr
-	senders map[netip.Addr]kernel.HardwareAddr
-	homes   homes
+	// steering is that of the last change. Its Senders count without a tunnel alone.
+	steering kernel.Steering
 	// leads are the values that the sets of ways have for an egress IP; none for one that leaves from this node.
 	leads map[netip.Addr]netip.Addr
 	// before are the settings that have changed for steering.
@@ -122,8 +113,7 @@ type content struct {
 }
 
 func newContent(config Config, d kernel.Desired, leaving []kernel.Binding) *content {
-	c := &content{family: config.Family, transport: config.Transport, hasTunnel: config.hasTunnel(), sets: nft.Content{}, uses: map[netip.Addr]int{}}
-	c.hasBlocks, c.blocks = config.PortBlocks, newBlocks()
+	c := &content{config: config, sets: nft.Content{}, uses: map[netip.Addr]int{}, blocks: newBlocks()}
 	for _, set := range setsOf(config) {
 		c.sets[set.Name] = nft.Elements{}
 	}
@@ -176,20 +166,20 @@ func (c *content) apply(edit nft.Edit, change kernel.Change, leaving []kernel.Bi
 		edit.Replace(exclusionsSet, nft.Ranges(slices.Concat(change.Networks.ClusterCIDRs, change.Networks.Exclusions)))
 	}
 	if change.SteeringChanged {
-		c.ways, c.held, c.nodes, c.senders = change.Steering.Ways, change.Steering.Held, change.Steering.Nodes, change.Steering.Senders
-		c.absent = change.Steering.Absent
+		former := c.steering
+		c.steering = change.Steering
 		held, claimed := nft.Elements{}, nft.Elements{}
-		for egressIP := range c.held {
+		for egressIP := range c.steering.Held {
 			held[nft.Key{Pod: egressIP}] = netip.Addr{}
 		}
-		for _, egressIP := range change.Steering.Claimed {
+		for _, egressIP := range c.steering.Claimed {
 			claimed[nft.Key{Pod: egressIP}] = netip.Addr{}
 		}
 		edit.Replace(heldSet, held)
 		edit.Replace(claimedSet, claimed)
-		c.replaceNodes(edit, change.Steering)
-		c.replaceHomes(edit, change.Steering)
-		c.replaceBlocks(edit, change.Steering)
+		c.replaceNodes(edit)
+		c.replaceHomes(edit, former)
+		c.replaceBlocks(edit)
 	}
 }
 
@@ -198,7 +188,7 @@ func (c *content) point(edit nft.Edit, given numbers) {
 	before := c.leads
 	c.leads = make(map[netip.Addr]netip.Addr, len(c.uses))
 	for egressIP := range c.uses {
-		if number := given.of(c.ways[egressIP]); number > 0 {
+		if number := given.of(c.steering.Ways[egressIP]); number > 0 {
 			c.leads[egressIP] = nft.ClassID(uint8(number))
 		}
 	}
@@ -223,19 +213,19 @@ func (c *content) lead(edit nft.Edit, ways string, key nft.Key, egressIP netip.A
 	}
 }
 
-// replaceNodes turns the sets of other nodes into what steering has.
-func (c *content) replaceNodes(edit nft.Edit, steering kernel.Steering) {
+// replaceNodes turns the sets of other nodes into what the steering has.
+func (c *content) replaceNodes(edit nft.Edit) {
 	nodes, speakers, senders := nft.Elements{}, nft.Elements{}, nft.Elements{}
-	for _, node := range steering.Nodes {
-		if node.Is4() != (c.family == kernel.IPv4) {
+	for _, node := range c.steering.Nodes {
+		if node.Is4() != (c.config.Family == kernel.IPv4) {
 			continue
 		}
 		nodes[nft.Key{Pod: node}] = netip.Addr{}
-		if c.hasTunnel {
+		if c.config.hasTunnel() {
 			speakers[nft.Key{Pod: node}] = node
 		}
 	}
-	for _, sender := range steering.Senders {
+	for _, sender := range c.steering.Senders {
 		senders[nft.Key{Hardware: sender}] = netip.Addr{}
 	}
 	edit.Replace(nodesSet, nodes)
@@ -243,45 +233,36 @@ func (c *content) replaceNodes(edit nft.Edit, steering kernel.Steering) {
 	edit.Replace(sendersSet, senders)
 }
 
-// homes are the nodes on which pods run, and what decides which sets these pods are in.
-type homes struct {
-	of      map[netip.Addr]netip.Addr
-	self    netip.Addr
-	roaming bool
-	senders map[netip.Addr]kernel.HardwareAddr
-}
-
-// replaceHomes turns the sets of pods whose nodes are known into what steering has. There may be a hundred thousand, of which few change.
-func (c *content) replaceHomes(edit nft.Edit, steering kernel.Steering) {
-	before, now := c.homes, homes{steering.Homes, steering.Self, steering.Roaming, steering.Senders}
-	c.homes = now
-	same := before.self == now.self && before.roaming == now.roaming && (c.transport == VXLAN || maps.Equal(before.senders, now.senders))
-	for pod, node := range before.of {
-		if !same || now.of[pod] != node {
-			c.place(before, pod, node, edit.Remove)
+// replaceHomes turns the sets of pods whose nodes are known into what the steering has. There may be a hundred thousand, of which few change.
+func (c *content) replaceHomes(edit nft.Edit, before kernel.Steering) {
+	now := c.steering
+	same := before.Self == now.Self && before.Roaming == now.Roaming && (c.config.Transport == VXLAN || maps.Equal(before.Senders, now.Senders))
+	for pod, node := range before.Homes {
+		if !same || now.Homes[pod] != node {
+			c.place(&before, pod, node, edit.Remove)
 		}
 	}
-	for pod, node := range now.of {
-		if !same || before.of[pod] != node {
-			c.place(now, pod, node, func(set string, key nft.Key) { edit.Set(set, key, netip.Addr{}) })
+	for pod, node := range now.Homes {
+		if !same || before.Homes[pod] != node {
+			c.place(&now, pod, node, func(set string, key nft.Key) { edit.Set(set, key, netip.Addr{}) })
 		}
 	}
 }
 
 // place tells which elements there are of a pod that runs on a node: none if pods roam. One of a node whose hardware address is not known is
 // left out of homes. No other node sends packets of this node's own pods.
-func (c *content) place(h homes, pod, node netip.Addr, tell func(set string, key nft.Key)) {
-	if h.roaming {
+func (c *content) place(s *kernel.Steering, pod, node netip.Addr, tell func(set string, key nft.Key)) {
+	if s.Roaming {
 		return // any node may send them
 	}
-	if node != h.self {
+	if node != s.Self {
 		tell(awaySet, nft.Key{Pod: pod})
 	}
-	at, known := h.senders[node]
-	if c.transport == VXLAN {
+	at, known := s.Senders[node]
+	if c.config.Transport == VXLAN {
 		at, known = HardwareAddrOf(node), true
 	}
-	if known || node == h.self {
+	if known || node == s.Self {
 		tell(homesSet, nft.Key{Pod: pod, Hardware: at})
 		tell(homedSet, nft.Key{Pod: pod})
 	}
@@ -351,8 +332,8 @@ func placesOf(b kernel.Binding) places {
 // here returns the egress IPs that are here, of those that may come: their packets take no other way, and some node has them.
 func (c *content) here() map[netip.Addr]bool {
 	here := map[netip.Addr]bool{}
-	for egressIP := range c.held {
-		if _, away := c.ways[egressIP]; !away && !c.absent[egressIP] {
+	for egressIP := range c.steering.Held {
+		if !c.steering.HasWay(egressIP) && !c.steering.Absent[egressIP] {
 			here[egressIP] = true
 		}
 	}
@@ -361,7 +342,7 @@ func (c *content) here() map[netip.Addr]bool {
 
 // steers tells whether packets of some binding do not leave from this node.
 func (c *content) steers() bool {
-	for egressIP, way := range c.ways {
+	for egressIP, way := range c.steering.Ways {
 		if way.Kind != "" && c.uses[egressIP] > 0 {
 			return true
 		}
@@ -372,7 +353,7 @@ func (c *content) steers() bool {
 // holders returns the nodes that packets are steered to, sorted: those that hold the egress IP of a binding.
 func (c *content) holders() []netip.Addr {
 	nodes := map[netip.Addr]bool{}
-	for egressIP, way := range c.ways {
+	for egressIP, way := range c.steering.Ways {
 		if way.Kind == kernel.ToNode && c.uses[egressIP] > 0 {
 			nodes[way.Node] = true
 		}

@@ -99,7 +99,10 @@ func specOf(c Config) nft.Spec {
 	if c.judgesProcesses() {
 		chains = append(chains, filter(outputChain, nftables.ChainHookOutput, waysPriority))
 	}
-	return nft.Spec{Name: Table, Family: c.Family, Sets: setsOf(c), Counters: counters, Chains: chainsWith(c, chains)}
+	if c.PortBlocks {
+		chains = append(chains, nft.Chain{Name: inwardChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPrerouting, Priority: inwardPriority})
+	}
+	return nft.Spec{Name: Table, Family: c.Family, Sets: setsOf(c), Counters: counters, Chains: chains}
 }
 
 // links are what the table depends on of interfaces.
@@ -163,7 +166,7 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		state.Passing = map[string]map[nft.Key]nft.Passing{freshSet: c.blocks.fresh}
 	}
 	for egressIP := range c.uses {
-		g := giver{egressIP, c.held[egressIP], c.blocks.shared[egressIP]}
+		g := giver{egressIP, c.steering.Held[egressIP], c.steering.Shared[egressIP]}
 		if l.sources[g] == nil {
 			l.sources[g] = l.source(g)
 		}

@@ -75,7 +75,7 @@ func (t Tracer) Trace(p Packet) (step Step, snat netip.Addr) {
 
 func (t Tracer) step(rule, set string, key nft.Key) Step {
 	family := "ip"
-	if t.content.family == kernel.IPv6 {
+	if t.content.config.Family == kernel.IPv6 {
 		family = "ip6"
 	}
 	of := t.sets[slices.IndexFunc(t.sets, func(s nft.Set) bool { return s.Name == set })]

@@ -100,7 +100,7 @@ func wayBackWarnings(ctx context.Context, family kernel.Family) (warnings []stri
 		rules, err := c.GetRules(chain.Table, chain)
 		if err == nil && slices.ContainsFunc(rules, func(r *nftables.Rule) bool { return looksBackWithMark(r, family) }) {
 			warnings = append(warnings, fmt.Sprintf("the nftables chain %s of the table %s %s looks up the way back to the sender with the packet's mark (fib saddr . mark), which drops what pods send to egress IPs on other nodes. "+
-				"Have it look without the mark; with firewalld, set IPv6_rpfilter=no", chain.Name, tableFamilies[chain.Table.Family], chain.Table.Name))
+				"Have it look without the mark; with firewalld, set IPv6_rpfilter=no", chain.Name, nft.FamilyNames[chain.Table.Family], chain.Table.Name))
 		}
 	}
 	return warnings, nil
@@ -154,7 +154,7 @@ func (p passage) closedChains(ctx context.Context) (closed []string, err error) 
 		}
 		drops := chain.Policy != nil && *chain.Policy == nftables.ChainPolicyDrop || len(rules) > 0 && endsPackets(rules[len(rules)-1])
 		if drops && !p.acceptedIn(c, chain.Table, chains) {
-			closed = append(closed, fmt.Sprintf("the nftables chain %s of the table %s %s", chain.Name, tableFamilies[chain.Table.Family], chain.Table.Name))
+			closed = append(closed, fmt.Sprintf("the nftables chain %s of the table %s %s", chain.Name, nft.FamilyNames[chain.Table.Family], chain.Table.Name))
 		}
 	}
 	legacy, err := p.closedLegacy(ctx)

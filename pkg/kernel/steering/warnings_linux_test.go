@@ -154,7 +154,7 @@ func TestWarnings_OfMarks(t *testing.T) {
 		}
 		expect("nobody marks")
 		iptables := map[kernel.Family]string{kernel.IPv4: "iptables", kernel.IPv6: "ip6tables"}[n.config.Family]
-		table := tableFamilies[nft.FamilyOf(n.config.Family).Table]
+		table := nft.FamilyNames[nft.FamilyOf(n.config.Family).Table]
 		for tool, told := range map[string]string{
 			"-nft":    "nftables chain PREROUTING of the table " + table + " mangle",
 			"-legacy": "chain PREROUTING of the table mangle of " + iptables + "-legacy",

@@ -2,7 +2,6 @@ package steering
 
 import (
 	"fmt"
-	"math/bits"
 	"net/netip"
 	"strings"
 
@@ -120,9 +119,7 @@ func prioritized(number int) string {
 
 const noPriority = "meta priority set 0:0 "
 
-func (l layout) mark(number int) uint32 {
-	return uint32(number) << bits.TrailingZeros32(l.config.MarkMask)
-}
+func (l layout) mark(number int) uint32 { return markFor(l.config.MarkMask, number) }
 
 func (l layout) markedWith(number int) string    { return l.compareMark("==", number) }
 func (l layout) notMarkedWith(number int) string { return l.compareMark("!=", number) }

@@ -44,7 +44,7 @@ type holderWays interface {
 	ensure(ctx context.Context, holders map[int]netip.Addr) (changed bool, err error)
 	remove(ctx context.Context, number int) error
 	glance(ctx context.Context, holders map[int]netip.Addr) (fingerprint string, differences []string, err error)
-	known(ctx context.Context, nodes []netip.Addr) (map[int]netip.Addr, error)
+	known(ctx context.Context, nodes []netip.Addr) (numbers, error)
 }
 
 // NewWriter returns a Writer for the network namespace of the process.
@@ -96,7 +96,10 @@ func (w *Writer) Write(ctx context.Context, d kernel.Desired, leaving []kernel.B
 	if err != nil {
 		return false, errors.Join(settingsErr, w.forgetAfter(err))
 	}
-	wayErr := w.prepare(ctx, d.Steering.Nodes)
+	var wayErr error
+	if w.numbers == nil { // until they are known no packet is sent to another node
+		w.numbers, wayErr = w.ways.known(ctx, d.Steering.Nodes)
+	}
 	changed, err = w.write(ctx, true, func(assigned numbers) (bool, error) {
 		if links, err := w.readLinks(); err == nil {
 			w.links = links
@@ -162,15 +165,6 @@ func (w *Writer) prepareSettings() (changes []setting, err error) {
 	}
 	w.before.add(changes)
 	return changes, nil
-}
-
-// prepare learns the numbers that an earlier process has given. Until they are known no packet is sent to another
-// node.
-func (w *Writer) prepare(ctx context.Context, nodes []netip.Addr) (err error) {
-	if w.numbers == nil {
-		w.numbers, err = w.knownNumbers(ctx, nodes)
-	}
-	return err
 }
 
 // Update is Write for what c changes since the last write. Leaving are those of the bindings removed so far that are to be treated as in
@@ -256,19 +250,6 @@ func (w *Writer) removeAllBut(ctx context.Context, assigned numbers) (removed bo
 		}
 	}
 	return removed, errors.Join(errs...)
-}
-
-// knownNumbers are those that an earlier process has given.
-func (w *Writer) knownNumbers(ctx context.Context, nodes []netip.Addr) (numbers, error) {
-	holders, err := w.ways.known(ctx, nodes)
-	if err != nil {
-		return nil, err
-	}
-	known := numbers{}
-	for number, node := range holders {
-		known[node] = number
-	}
-	return known, nil
 }
 
 // readLinks reads what the table depends on of interfaces.

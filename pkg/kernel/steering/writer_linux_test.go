@@ -91,8 +91,8 @@ func (r *recorded) glance(_ context.Context, holders map[int]netip.Addr) (finger
 	return fmt.Sprint(r.made), differences, nil
 }
 
-func (r *recorded) known(context.Context, []netip.Addr) (map[int]netip.Addr, error) {
-	return maps.Clone(r.made), nil
+func (r *recorded) known(context.Context, []netip.Addr) (numbers, error) {
+	return numbersOf(r.made), nil
 }
 
 // onNode runs test on a single node for each IP family.
