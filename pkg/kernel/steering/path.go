@@ -315,7 +315,7 @@ func (c Config) checkHolders(holders map[int]netip.Addr) error {
 			errs = append(errs, fmt.Errorf("node %s cannot be reached from %s by VXLAN: the addresses are of two IP families", node, c.NodeIP))
 		case c.Transport == Direct && node.Is4() != (c.Family == kernel.IPv4):
 			errs = append(errs, fmt.Errorf("node %s cannot be the next hop of %s", node, c.Family))
-		case c.Transport == VXLAN && taken:
+		case taken && (c.Transport == VXLAN || other == node):
 			errs = append(errs, fmt.Errorf("nodes %s and %s cannot be told apart on %s: their hardware addresses are both %s",
 				other, node, Device, HardwareAddrOf(node)))
 		}

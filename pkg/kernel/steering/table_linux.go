@@ -166,7 +166,10 @@ func (l layout) stateOf(c *content, n numbers, at links) nft.State {
 		state.Passing = map[string]map[nft.Key]nft.Passing{freshSet: c.blocks.fresh}
 	}
 	for egressIP := range c.uses {
-		g := giver{egressIP, c.steering.Held[egressIP], c.steering.Shared[egressIP]}
+		g := giver{egressIP: egressIP, held: c.steering.Held[egressIP]}
+		if l.config.PortBlocks {
+			g.shared = c.steering.Shared[egressIP]
+		}
 		if l.sources[g] == nil {
 			l.sources[g] = l.source(g)
 		}
