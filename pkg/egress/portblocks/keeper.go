@@ -84,7 +84,10 @@ func (k *Keeper) SetLease(lease *coordinationv1.Lease) {
 	}
 	version, claims, err := readClaims(lease)
 	k.do(func(b *Book, now time.Time) {
-		k.wrong[lease.Name] = err
+		delete(k.wrong, lease.Name)
+		if err != nil {
+			k.wrong[lease.Name] = err
+		}
 		if claims == nil {
 			b.Unreadable(ip)
 			return

@@ -279,6 +279,25 @@ func TestKeeper_WrongLease(t *testing.T) {
 	})
 }
 
+// TestKeeper_ReadableLeases: nothing fails, however many there are.
+func TestKeeper_ReadableLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		k, failing := s.keeper(ctx, "node-a")
+		for ip := egressIP; ip != netip.MustParseAddr("203.0.113.14"); ip = ip.Next() {
+			lease := Write{EgressIP: ip}.lease("origin-node")
+			lease.ResourceVersion = "7"
+			k.SetLease(lease)
+		}
+		synctest.Wait()
+		if err := failing(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestLeaseName(t *testing.T) {
 	for ip, want := range map[netip.Addr]string{
 		egressIP:                          "egress-ports-203-0-113-10",
