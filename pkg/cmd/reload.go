@@ -170,6 +170,9 @@ func (w *configWatch) wait(ctx context.Context, validate func(context.Context) e
 				if err == nil {
 					return true
 				}
+				if ctx.Err() != nil {
+					return false // which has ended the validation
+				}
 				w.invalid.Store(true)
 				if because := err.Error(); now != rejected.version || because != rejected.because {
 					logger.Error(err, "The configuration has changed but is not valid; the node continues with the old one. Correct the file")

@@ -122,6 +122,24 @@ func TestConfigWatch_NamedFileComesLater(t *testing.T) {
 	}
 }
 
+// TestConfigWatch_EndsWhileItValidates: a validation that ends with the node says nothing about the file.
+func TestConfigWatch_EndsWhileItValidates(t *testing.T) {
+	c := newWatchedChain(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	w := newConfigWatch(ctx, []string{c.path("etc/config")}, clock.RealClock{})
+	defer w.close()
+	c.write("etc/config", "new")
+	asked := false
+	if w.wait(ctx, func(ctx context.Context) error {
+		asked = true
+		cancel()
+		return ctx.Err()
+	}) || !asked || w.invalid.Load() {
+		t.Errorf("asked %t, invalid %t; want a wait that ends with the context", asked, w.invalid.Load())
+	}
+}
+
 // laterClock is a fastClock by which everything is long ago.
 type laterClock struct{ fastClock }
 
