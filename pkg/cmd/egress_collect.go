@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/kubernetes/pkg/cluster/ports"
+	proxyutil "k8s.io/kubernetes/pkg/proxy/util"
 
 	"github.com/openshift/origin-node/pkg/bugreport"
 	"github.com/openshift/origin-node/pkg/egress/holders"
@@ -340,11 +344,23 @@ func (o *collectOptions) leases(ctx context.Context) ([]byte, error) {
 	return json.MarshalIndent(list, "", " ")
 }
 
+// metricsAddress returns where the node serves metrics, as kube-proxy reads its arguments; empty if it serves none.
+func (o *collectOptions) metricsAddress() (string, error) {
+	if o.node == nil {
+		return defaultMetrics, nil
+	}
+	port, err := strconv.ParseInt(o.node.Last("metrics-port", strconv.Itoa(ports.ProxyStatusPort)), 0, 32)
+	if err != nil || port == 0 {
+		return "", err
+	}
+	return proxyutil.AppendPortIfNeeded(cmp.Or(o.node.Last("metrics-bind-address", ""), defaultMetrics), int32(port)), nil
+}
+
 // metrics returns those that the node serves.
 func (o *collectOptions) metrics(ctx context.Context) ([]byte, error) {
-	address := defaultMetrics
-	if o.node != nil {
-		address = o.node.Last("metrics-bind-address", address)
+	address, err := o.metricsAddress()
+	if err != nil || address == "" {
+		return nil, cmp.Or(err, errors.New("the node's configuration switches them off"))
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
 	if err != nil {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
 // planted are secrets that no archive may have.
@@ -125,6 +127,29 @@ func TestCollect_HasNoSecrets(t *testing.T) {
 	for _, name := range []string{"leases.json", "metrics.txt", "usage.txt"} {
 		if !strings.Contains(files["errors.txt"], "\n"+name+": ") && !strings.HasPrefix(files["errors.txt"], name+": ") || !strings.Contains(stderr, "not collected, or not all of it: "+name+": ") {
 			t.Errorf("the failure of %s is not told; errors.txt:\n%s\nstandard error:\n%s", name, files["errors.txt"], stderr)
+		}
+	}
+}
+
+// TestCollect_MetricsAddress is where kube-proxy serves metrics with the same arguments.
+func TestCollect_MetricsAddress(t *testing.T) {
+	for arguments, want := range map[string]string{
+		``:                                  "127.0.0.1:10249",
+		`metrics-bind-address: ["0.0.0.0"]`: "0.0.0.0:10249",
+		`metrics-bind-address: ["::"]`:      "[::]:10249",
+		`metrics-bind-address: ["192.0.2.1"], metrics-port: ["999"]`:     "192.0.2.1:999",
+		`metrics-bind-address: ["192.0.2.1:1"], metrics_port: ["0x3e7"]`: "192.0.2.1:1",
+		`metrics-port: ["999"]`:                                  "127.0.0.1:10249",
+		`metrics-bind-address: ["0.0.0.0"], metrics-port: ["0"]`: "",
+		`metrics-bind-address: [""]`:                             "127.0.0.1:10249",
+	} {
+		config, err := nodeconfig.Parse("node-config.yaml", []byte("{kind: NodeConfig, apiVersion: v1, proxyArguments: {"+arguments+"}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := collectOptions{node: config}
+		if got, err := o.metricsAddress(); got != want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", arguments, got, err, want)
 		}
 	}
 }
