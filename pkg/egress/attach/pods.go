@@ -134,6 +134,9 @@ func (s podSources) All(ctx context.Context) (all []podObject, err error) {
 	if err == nil || s.watch == nil {
 		return all, err
 	}
+	if !s.watch.informer.HasSynced() {
+		return nil, errNotListed
+	}
 	for _, pod := range s.watch.informer.GetStore().List() {
 		all = append(all, convertPod(pod.(*v1.Pod)))
 	}

@@ -140,7 +140,7 @@ func TestPodSources_Available(t *testing.T) {
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("err %v, expected %q", err, test.want)
 			}
-			if all, err := test.sources.All(t.Context()); len(all) != test.pods || err != nil && test.want == "" {
+			if all, err := test.sources.All(t.Context()); len(all) != test.pods || (err == nil) != (test.want == "") {
 				t.Errorf("pods %v, err %v; expected %d", all, err, test.pods)
 			}
 		})
