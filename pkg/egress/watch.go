@@ -103,18 +103,12 @@ func (e *Extension) shareKeys(ctx context.Context, client kubernetes.Interface) 
 }
 
 func (e *Extension) followNodes(informer cache.SharedIndexInformer) {
-	extension.Follow(e.ctx, informer, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { e.setNode(o.(*v1.Node)) },
-		UpdateFunc: func(_, o any) { e.setNode(o.(*v1.Node)) },
-		DeleteFunc: func(o any) {
-			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
-				changed := e.state.DeleteNode(name)
-				e.steerer.DeleteNode(name)
-				e.changed(changed, time.Now())
-				e.changed(e.pool.DeleteNode(name), time.Now())
-			}
-		},
-	}, func() { e.known(cluster.Nodes) })
+	extension.Follow(e.ctx, informer, extension.Handler(e.setNode, func(node cache.ObjectName) {
+		changed := e.state.DeleteNode(node.Name)
+		e.steerer.DeleteNode(node.Name)
+		e.changed(changed, time.Now())
+		e.changed(e.pool.DeleteNode(node.Name), time.Now())
+	}), func() { e.known(cluster.Nodes) })
 }
 
 func (e *Extension) setNode(node *v1.Node) {

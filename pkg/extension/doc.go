@@ -30,7 +30,7 @@
 //  5. Extension. Attach, ProxierSynced, Run. A [Gate] waits for all kinds of objects. A [Loop] for each IP family calls a sync, which
 //     makes a plan and has the driver bring the kernel to it. ProxierSynced has the proxier's lock: only wake the loop. Follow Services by
 //     implementing ServiceFollower as well, Nodes by the informer that all share (NewNodes, which keeps no more of a Node than the
-//     extensions need), other objects with an informer of your own (Follow). NewRecorder writes Events, NewMetrics defines metrics.
+//     extensions need), other objects with an informer of your own (Follow, Handler). NewRecorder writes Events, NewMetrics defines metrics.
 //     systemd gets the Summary: READY=1 and the watchdog wait for every extension.
 //  6. Wiring. Arguments in a file pkg/kubeproxy/arguments_NAME.go, the extension in extensions.go, removal at a start without it and by
 //     --cleanup in cleanup.go, --dry-run in dryrun_NAME.go; a status.Resource for its commands in pkg/cmd; rights in a file of their own

@@ -76,3 +76,17 @@ func Follow(ctx context.Context, informer cache.SharedIndexInformer, handler cac
 		}
 	}()
 }
+
+// Handler returns a handler for [Follow] that calls set with each object and each version of it, and gone with the names of those that are
+// deleted.
+func Handler[T any](set func(T), gone func(cache.ObjectName)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { set(object.(T)) },
+		UpdateFunc: func(_, object any) { set(object.(T)) },
+		DeleteFunc: func(object any) { // perhaps the last one known, of which the end was not heard
+			if name, err := cache.DeletionHandlingObjectToName(object); err == nil {
+				gone(name)
+			}
+		},
+	}
+}

@@ -23,15 +23,8 @@ import (
 // the client what an operator needs to act on it. Call it once, before the proxier's SyncLoop.
 func (e *Extension) Watch(client kubernetes.Interface, nodes cache.SharedIndexInformer, explain func(error) error) {
 	e.recorder = extension.NewRecorder(klog.NewContext(e.ctx, e.logger), client.CoreV1(), eventSource, e.config.NodeName)
-	extension.Follow(e.ctx, nodes, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { e.setNode(o.(*v1.Node)) },
-		UpdateFunc: func(_, o any) { e.setNode(o.(*v1.Node)) },
-		DeleteFunc: func(o any) {
-			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(o); err == nil {
-				e.deleteNode(name)
-			}
-		},
-	}, func() { e.gate.Known(nodesKind) })
+	gone := func(node cache.ObjectName) { e.deleteNode(node.Name) }
+	extension.Follow(e.ctx, nodes, extension.Handler(e.setNode, gone), func() { e.gate.Known(nodesKind) })
 	if e.config.ConfigMap.Name != "" {
 		e.setConfigMap(nil) // as long as there is none
 		e.running.Go(func() { e.watchConfigMap(client, explain) })
@@ -54,11 +47,7 @@ func (e *Extension) watchConfigMap(client kubernetes.Interface, explain func(err
 		}
 		return explain(err)
 	})
-	extension.Follow(e.ctx, informer, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { e.setConfigMap(o.(*v1.ConfigMap)) },
-		UpdateFunc: func(_, o any) { e.setConfigMap(o.(*v1.ConfigMap)) },
-		DeleteFunc: func(any) { e.setConfigMap(nil) },
-	}, known)
+	extension.Follow(e.ctx, informer, extension.Handler(e.setConfigMap, func(cache.ObjectName) { e.setConfigMap(nil) }), known)
 	informer.RunWithContext(e.ctx)
 }
 

@@ -317,23 +317,17 @@ func (b *Balancer) watch(ctx context.Context, client dynamic.Interface, resource
 			end()
 		}
 	})
-	set := func(o any) {
+	extension.Follow(ctx, informer, extension.Handler(func(o *unstructured.Unstructured) {
 		b.change(func(book *metallb.Book) bool {
-			book.Set(resource, o.(*unstructured.Unstructured))
+			book.Set(resource, o)
 			return true
 		})
-	}
-	extension.Follow(ctx, informer, cache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, o any) { set(o) },
-		DeleteFunc: func(o any) {
-			name, err := cache.DeletionHandlingObjectToName(o)
-			b.change(func(book *metallb.Book) bool {
-				book.Delete(resource, types.NamespacedName{Namespace: name.Namespace, Name: name.Name})
-				return err == nil
-			})
-		},
-	}, func() {
+	}, func(name cache.ObjectName) {
+		b.change(func(book *metallb.Book) bool {
+			book.Delete(resource, types.NamespacedName(name))
+			return true
+		})
+	}), func() {
 		b.replace(resource, informer.GetStore().List) // some may have gone since they were read the last time
 		b.known(resource, nil)
 	})

@@ -75,11 +75,7 @@ func (w *Watcher) watchServiceCIDRs(client kubernetes.Interface) {
 		}
 		w.Changed(w.State.SetServiceCIDRs(cidrs), time.Now())
 	}
-	w.watch(informer, serviceCIDRs, nil, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { set() },
-		UpdateFunc: func(any, any) { set() },
-		DeleteFunc: func(any) { set() },
-	})
+	w.watch(informer, serviceCIDRs, nil, extension.Handler(func(*networkingv1.ServiceCIDR) { set() }, func(cache.ObjectName) { set() }))
 }
 
 // doWithoutServiceCIDRs ends the wait for ServiceCIDRs if the API server does not have them, as before
@@ -155,11 +151,7 @@ func (w *Watcher) watchExistingNetwork(client configclient.Interface) {
 	informer := configinformers.NewFilteredNetworkInformer(client, 0, nil, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, networkName).String()
 	})
-	w.watch(informer, networks, nil, cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { w.setNetwork(o.(*configv1.Network)) },
-		UpdateFunc: func(_, o any) { w.setNetwork(o.(*configv1.Network)) },
-		DeleteFunc: func(any) { w.setNetwork(nil) },
-	})
+	w.watch(informer, networks, nil, extension.Handler(w.setNetwork, func(cache.ObjectName) { w.setNetwork(nil) }))
 }
 
 func (w *Watcher) setNetwork(object *configv1.Network) {
@@ -188,17 +180,11 @@ func (w *Watcher) watchHeadless(client kubernetes.Interface) {
 	informer := coreinformers.NewFilteredServiceInformer(client, metav1.NamespaceAll, 0, nil, func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("spec.clusterIP", v1.ClusterIPNone).String()
 	})
-	set := func(object any) { w.ServiceChanged(w.State.SetService(object.(*v1.Service))) }
-	w.watch(informer, headlessServices, stripHeadless, cache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, object any) { set(object) },
-		DeleteFunc: func(object any) {
-			if name, err := cache.DeletionHandlingObjectToName(object); err == nil {
-				service := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, Spec: v1.ServiceSpec{ClusterIP: v1.ClusterIPNone}}
-				w.ServiceChanged(w.State.DeleteService(service))
-			}
-		},
-	})
+	set := func(service *v1.Service) { w.ServiceChanged(w.State.SetService(service)) }
+	w.watch(informer, headlessServices, stripHeadless, extension.Handler(set, func(name cache.ObjectName) {
+		service := &v1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}, Spec: v1.ServiceSpec{ClusterIP: v1.ClusterIPNone}}
+		w.ServiceChanged(w.State.DeleteService(service))
+	}))
 }
 
 // watchUnserved watches the EndpointSlices of a kind of unservedSelectors. It returns when the context
@@ -207,19 +193,12 @@ func (w *Watcher) watchUnserved(client kubernetes.Interface, kind string) {
 	informer := discoveryinformers.NewFilteredEndpointSliceInformer(client, metav1.NamespaceAll, 0, nil, func(options *metav1.ListOptions) {
 		options.LabelSelector = unservedSelectors[kind]
 	})
-	set := func(object any) {
-		slice := object.(*unservedSlice)
-		w.EndpointsChanged(w.State.setUnserved(kind, NameOf(slice), slice.unservedEndpoints), time.Now())
+	set := func(name types.NamespacedName, endpoints unservedEndpoints) {
+		w.EndpointsChanged(w.State.setUnserved(kind, name, endpoints), time.Now())
 	}
-	w.watch(informer, kind, stripSlice, cache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, object any) { set(object) },
-		DeleteFunc: func(object any) {
-			if name, err := cache.DeletionHandlingObjectToName(object); err == nil {
-				w.EndpointsChanged(w.State.setUnserved(kind, types.NamespacedName(name), unservedEndpoints{}), time.Now())
-			}
-		},
-	})
+	w.watch(informer, kind, stripSlice, extension.Handler(
+		func(slice *unservedSlice) { set(NameOf(slice), slice.unservedEndpoints) },
+		func(name cache.ObjectName) { set(types.NamespacedName(name), unservedEndpoints{}) }))
 }
 
 // keepRegistrations keeps what Nodes registered with, until the context ends. Of errors that last it tells the first.
