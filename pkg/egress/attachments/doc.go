@@ -16,6 +16,6 @@
 // ID is that of the pod's sandbox. A file appears as a whole or not at all. The node sets one that cannot be read
 // aside as ID.json.corrupt and reports it; nothing else fails for it.
 //
-// The package decides nothing about egress IPs, and imports the standard library only: the plugin, which is
-// started for every pod, has it too.
+// The package decides nothing about egress IPs, and imports the standard library and package kept only: the
+// plugin, which is started for every pod, has it too.
 package attachments

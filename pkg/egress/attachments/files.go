@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/kept"
 )
 
 const (
@@ -17,67 +19,6 @@ const (
 	corrupt = ".corrupt"
 	making  = ".making-"
 )
-
-// writeFile replaces a file as a whole. With durable it is there after a loss of power, too.
-func writeFile(path string, content []byte, durable bool) error {
-	return underName(path, replaceFile(path, content, durable))
-}
-
-// underName returns err with a path in the place of the temporary one, which is another each time: what is said only once
-// must have the same words.
-func underName(path string, err error) error {
-	var ofFile *fs.PathError
-	var ofRename *os.LinkError
-	switch {
-	case errors.As(err, &ofFile):
-		return &fs.PathError{Op: ofFile.Op, Path: path, Err: ofFile.Err}
-	case errors.As(err, &ofRename):
-		return &fs.PathError{Op: ofRename.Op, Path: path, Err: ofRename.Err}
-	}
-	return err
-}
-
-func replaceFile(path string, content []byte, durable bool) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), making)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
-		}
-	}()
-	_, err = file.Write(content)
-	if durable {
-		err = errors.Join(err, file.Sync())
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	if err = os.Rename(file.Name(), path); err != nil {
-		return err
-	}
-	if durable {
-		return syncFolder(filepath.Dir(path))
-	}
-	return nil
-}
-
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
-}
-
-// removeFile removes a file; one that is not there is none to remove.
-func removeFile(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
 
 // write writes an attachment into a folder, which it makes if it is missing.
 func write(folder string, a Attachment) error {
@@ -91,7 +32,7 @@ func write(folder string, a Attachment) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	return writeFile(fileOf(folder, a.ContainerID), append(content, '\n'), false)
+	return kept.Replace(fileOf(folder, a.ContainerID), making, append(content, '\n'), false)
 }
 
 func fileOf(folder, id string) string { return filepath.Join(folder, id+suffix) }
@@ -165,7 +106,7 @@ func removeUnfinished(folder string, before time.Time) error {
 	left, err := filepath.Glob(filepath.Join(folder, making+"*"))
 	for _, path := range left {
 		if info, missing := os.Lstat(path); missing == nil && info.ModTime().Before(before) {
-			err = errors.Join(err, removeFile(path))
+			err = errors.Join(err, kept.Remove(path))
 		}
 	}
 	return err
@@ -193,7 +134,7 @@ func Entry(socket string) string { return filepath.Join(filepath.Dir(Claims(sock
 
 // Remove removes all that a node keeps which answers on a socket: nobody answers any more, and no pod is to wait.
 func Remove(socket string) error {
-	return errors.Join(removeFile(Claims(socket)), removeFile(Entry(socket)), os.RemoveAll(Folder(socket)), os.RemoveAll(Released(socket)))
+	return errors.Join(kept.Remove(Claims(socket)), kept.Remove(Entry(socket)), os.RemoveAll(Folder(socket)), os.RemoveAll(Released(socket)))
 }
 
 // WriteClaims writes which namespaces have claims. It outlives a loss of power.
@@ -203,7 +144,7 @@ func WriteClaims(path string, namespaces []string) error {
 	}
 	sorted := slices.Sorted(slices.Values(namespaces))
 	content := strings.Join(append(slices.Compact(sorted), ""), "\n")
-	if err := writeFile(path, []byte(content), true); err != nil {
+	if err := kept.Replace(path, making, []byte(content), true); err != nil {
 		return fmt.Errorf("writing the namespaces with claims: %w", err)
 	}
 	return nil

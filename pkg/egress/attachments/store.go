@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/kept"
 )
 
 // Store has the attachments of this node, in memory and in a folder. Its methods may be called by several goroutines.
@@ -140,7 +142,7 @@ func (s *Store) Forget(id string) error {
 	if _, known := s.byID[id]; !known {
 		return nil
 	}
-	if err := removeFile(fileOf(s.folder, id)); err != nil {
+	if err := kept.Remove(fileOf(s.folder, id)); err != nil {
 		return fmt.Errorf("forgetting an attachment: %w", err)
 	}
 	delete(s.byID, id)
@@ -186,7 +188,7 @@ func (s *Store) TakeLeft(folder string, at time.Time) (taken []Attachment, err e
 	for _, a := range left {
 		failed := s.takeReleased(a, at)
 		if failed == nil {
-			failed = removeFile(fileOf(folder, a.ContainerID))
+			failed = kept.Remove(fileOf(folder, a.ContainerID))
 		}
 		if failed != nil {
 			err = errors.Join(err, failed)

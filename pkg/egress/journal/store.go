@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/openshift/origin-node/pkg/egress/kept"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
 
@@ -213,16 +214,9 @@ func (s *store) create(name string, text []byte) (file *os.File, err error) {
 		err = s.lock.Sync()
 	}
 	if err != nil {
-		return nil, errors.Join(err, file.Close(), removeIfThere(temporary))
+		return nil, errors.Join(err, file.Close(), kept.Remove(temporary))
 	}
 	return file, nil
-}
-
-func removeIfThere(name string) error {
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // prune removes the oldest files, if there are more than there may be.
@@ -235,7 +229,7 @@ func (s *store) prune() error {
 		err = nil // somebody has removed the folder: the next file makes it anew
 	}
 	for len(numbers) > s.most && err == nil {
-		err = removeIfThere(filepath.Join(s.folder, fileName(numbers[0])))
+		err = kept.Remove(filepath.Join(s.folder, fileName(numbers[0])))
 		numbers = numbers[1:]
 	}
 	s.many = err != nil

@@ -64,35 +64,47 @@ func trusted(file *os.File) error {
 	return nil
 }
 
-// Save replaces a file as a whole, and returns when it is there after a loss of power, too. Its last line must end. The same failure
-// has the same words each time.
+// Save replaces a file as a whole, and returns when it is there after a loss of power, too. Its last line must end. It makes the file's
+// folder if it is missing. The same failure has the same words each time.
 func Save(path string, text []byte) error {
-	err := save(path, text)
+	folder, making := filepath.Dir(path), "."+filepath.Base(path)+"-"
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return named(path, err)
+	}
+	left, _ := filepath.Glob(filepath.Join(folder, making+"*")) // of a process that was killed while it wrote
+	for _, path := range left {
+		_ = os.Remove(path)
+	}
+	return Replace(path, making, append(bytes.Clone(text), sum(text)...), true)
+}
+
+// Replace replaces a file as a whole, by one that only this user may read. As long as it is not whole, its name begins with making. With
+// durable the file is there after a loss of power, too. The same failure has the same words each time.
+func Replace(path, making string, content []byte, durable bool) error {
+	err := replace(path, making, content, durable)
+	if err == nil && durable {
+		err = syncFolder(filepath.Dir(path))
+	}
+	return named(path, err)
+}
+
+// named returns err with a path in the place of the temporary one, which is another each time.
+func named(path string, err error) error {
 	var ofFile *fs.PathError
 	var ofRename *os.LinkError
-	switch { // these name a temporary file
+	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &ofFile):
 		err = ofFile.Err
 	case errors.As(err, &ofRename):
 		err = ofRename.Err
 	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return fmt.Errorf("write %s: %w", path, err)
 }
 
-func save(path string, text []byte) (err error) {
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
-	}
-	making := "." + filepath.Base(path) + "-"
-	left, _ := filepath.Glob(filepath.Join(folder, making+"*")) // of a process that was killed while it wrote
-	for _, path := range left {
-		_ = os.Remove(path)
-	}
-	file, err := os.CreateTemp(folder, making) // which only this user may read
+func replace(path, making string, content []byte, durable bool) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), making)
 	if err != nil {
 		return err
 	}
@@ -101,17 +113,22 @@ func save(path string, text []byte) (err error) {
 			err = errors.Join(err, os.Remove(file.Name()))
 		}
 	}()
-	_, err = file.Write(append(bytes.Clone(text), sum(text)...))
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+	_, err = file.Write(content)
+	if durable {
+		err = errors.Join(err, file.Sync())
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
 		return err
 	}
-	if err = os.Rename(file.Name(), path); err != nil {
+	return os.Rename(file.Name(), path)
+}
+
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
 		return err
 	}
-	if opened, missing := os.Open(folder); missing == nil {
-		_ = errors.Join(opened.Sync(), opened.Close()) // what is kept can be found out again
-	}
-	return nil
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // Remove removes a file, if it is there.
