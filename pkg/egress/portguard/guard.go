@@ -25,50 +25,21 @@ type Config struct {
 // Guard keeps other pods from using the addresses of bound pods, if that is wanted and this kernel can, and tells what is wrong with it.
 type Guard struct {
 	config Config
-	// keeper is nil if sources are not checked.
-	keeper *portsecurity.Keeper
+	// Keeper is nil if sources are not checked: it does nothing then.
+	*portsecurity.Keeper
 }
 
 // New returns a Guard.
 func New(config Config) *Guard {
 	g := &Guard{config: config}
 	if config.Enabled && config.Unavailable == nil {
-		g.keeper = portsecurity.NewKeeper(config.Keeper)
+		g.Keeper = portsecurity.NewKeeper(config.Keeper)
 	}
 	return g
 }
 
 // Checks tells whether sources are checked.
-func (g *Guard) Checks() bool { return g.keeper != nil }
-
-// Run checks sources until ctx ends.
-func (g *Guard) Run(ctx context.Context) {
-	if g.keeper != nil {
-		g.keeper.Run(ctx)
-	}
-}
-
-// Check looks for new interfaces, and returns when those are checked.
-func (g *Guard) Check(ctx context.Context) {
-	if g.keeper != nil {
-		g.keeper.Check(ctx)
-	}
-}
-
-// Bind returns when the sources of added bindings are checked, or when that has failed: no pod sends from another one's address, nor from one of
-// the claimed egress IPs. Pods are the networks of pods.
-func (g *Guard) Bind(ctx context.Context, family kernel.Family, added []kernel.Binding, claimed []netip.Addr, pods []netip.Prefix) {
-	if g.keeper != nil {
-		g.keeper.Bind(ctx, family, added, claimed, pods)
-	}
-}
-
-// Unbind has the sources of bindings not checked any more that have gone from the kernel.
-func (g *Guard) Unbind(ctx context.Context, removed []kernel.Binding) {
-	if g.keeper != nil {
-		g.keeper.Unbind(ctx, removed)
-	}
-}
+func (g *Guard) Checks() bool { return g.Keeper != nil }
 
 // Reasons of Events about a Node.
 const (
@@ -93,11 +64,7 @@ func (g *Guard) Troubles() []tell.Trouble {
 }
 
 func (g *Guard) now() ([]fault, []tell.Trouble) {
-	var now portsecurity.Status
-	if g.keeper != nil {
-		now = g.keeper.Status()
-	}
-	return troubles(g.config.Unavailable, now)
+	return troubles(g.config.Unavailable, g.Status())
 }
 
 func troubles(cannot error, now portsecurity.Status) (faults []fault, told []tell.Trouble) {
@@ -126,29 +93,16 @@ func some(names []string) string { return kernel.Listed(names, 5, "more interfac
 
 // uncheckedPods returns the addresses of bound pods of this node that are behind no interface that is known.
 func (g *Guard) uncheckedPods(ctx context.Context) []netip.Addr {
-	if g.keeper == nil {
-		return nil
-	}
-	return slices.DeleteFunc(g.keeper.Unplaced(ctx), g.config.Keeper.Away)
+	return slices.DeleteFunc(g.Unplaced(ctx), g.config.Keeper.Away)
 }
 
 // Differences returns how the kernel differs from what was written to check sources; nothing if it does not.
 func (g *Guard) Differences(ctx context.Context) ([]string, error) {
-	if g.keeper == nil {
-		return nil, nil
-	}
-	differences, err := g.keeper.Compare(ctx)
+	differences, err := g.Compare(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compare the check of pods' sources with the kernel: %w", err)
 	}
 	return differences, nil
-}
-
-// Repair returns when there are no such differences any more, or when that has failed.
-func (g *Guard) Repair(ctx context.Context) {
-	if g.keeper != nil {
-		g.keeper.Repair(ctx)
-	}
 }
 
 // Warnings returns what a verification says of the check of sources besides.

@@ -60,7 +60,7 @@ func (s Status) equal(o Status) bool {
 }
 
 // Keeper keeps the table in line with the interfaces of this node and with the pods that are bound. Its methods may be called by several
-// goroutines.
+// goroutines. A nil one keeps nothing, and has nothing to tell.
 type Keeper struct {
 	config Config
 	// work is what the goroutine of Run does next.
@@ -110,6 +110,9 @@ func NewKeeper(config Config) *Keeper {
 
 // Status may be called at any time.
 func (k *Keeper) Status() Status {
+	if k == nil {
+		return Status{}
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.status
@@ -118,6 +121,9 @@ func (k *Keeper) Status() Status {
 // Check returns when the interfaces have been looked at, and when what follows is in the kernel, or when that failed, which Status
 // tells.
 func (k *Keeper) Check(ctx context.Context) {
+	if k == nil {
+		return
+	}
 	done := make(chan struct{})
 	k.mu.Lock()
 	k.waiting = append(k.waiting, done)
@@ -153,6 +159,9 @@ func (k *Keeper) Unbind(ctx context.Context, removed []kernel.Binding) {
 
 // do has the goroutine of Run do something, and waits for it.
 func (k *Keeper) do(ctx context.Context, f func()) {
+	if k == nil {
+		return
+	}
 	done := make(chan struct{})
 	select {
 	case <-ctx.Done():
@@ -172,6 +181,9 @@ func (k *Keeper) Unplaced(ctx context.Context) (unplaced []netip.Addr) {
 // Compare says, for an operator and in a line each, how the kernel differs from what was written. Of an interface that has just gone it may
 // say so until Run has heard of it.
 func (k *Keeper) Compare(ctx context.Context) (differences []string, err error) {
+	if k == nil {
+		return nil, nil
+	}
 	k.do(ctx, func() {
 		if k.written {
 			differences, err = k.writer.Compare(ctx)
@@ -185,6 +197,9 @@ func (k *Keeper) Repair(ctx context.Context) { k.do(ctx, func() { k.write(ctx, t
 
 // Run keeps the table until ctx ends. The table stays then.
 func (k *Keeper) Run(ctx context.Context) {
+	if k == nil {
+		return
+	}
 	k.logger, k.writer = klog.FromContext(ctx), NewWriter()
 	defer k.writer.Close()
 	for ctx.Err() == nil {
