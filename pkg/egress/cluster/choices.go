@@ -91,16 +91,11 @@ func (r *room) has(service plan.Service, pod, ip netip.Addr) bool {
 	return r.all+size <= roomForAll && r.ofNamespace[service.Namespace]+size <= roomForNamespace
 }
 
-func (r *room) take(service plan.Service, pod, ip netip.Addr) {
-	size := sizeOf(service, pod, ip)
+// count takes note when a choice comes (by is 1) or goes (-1).
+func (r *room) count(service plan.Service, pod, ip netip.Addr, by int) {
+	size := by * sizeOf(service, pod, ip)
 	r.all += size
-	r.ofNamespace[service.Namespace] += size
-}
-
-func (r *room) give(service plan.Service, pod, ip netip.Addr) {
-	size := sizeOf(service, pod, ip)
-	r.all -= size
-	if r.ofNamespace[service.Namespace] -= size; r.ofNamespace[service.Namespace] == 0 {
+	if r.ofNamespace[service.Namespace] += size; r.ofNamespace[service.Namespace] == 0 {
 		delete(r.ofNamespace, service.Namespace)
 	}
 }
@@ -208,7 +203,7 @@ func (c *choices) drop(node string, service plan.Service, pod netip.Addr) {
 	if !known {
 		return
 	}
-	c.room.give(service, pod, ip)
+	c.room.count(service, pod, ip, -1)
 	if c.own[pod][ip]--; c.own[pod][ip] == 0 {
 		delete(c.own[pod], ip)
 	}
@@ -224,7 +219,7 @@ func (c *choices) drop(node string, service plan.Service, pod netip.Addr) {
 
 // count counts one that this node has chosen.
 func (c *choices) count(service plan.Service, pod, ip netip.Addr) {
-	c.room.take(service, pod, ip)
+	c.room.count(service, pod, ip, 1)
 	kernel.Put(c.own, pod, ip, c.own[pod][ip]+1)
 }
 
@@ -322,12 +317,8 @@ func (s *State) TellsOther(told plan.NodeChoices) bool {
 func (s *State) replaceChoices(node string, told plan.NodeChoices) (changed bool) {
 	before, now := s.choices.told[node], cloned(told)
 	concerned := map[netip.Addr]bool{}
-	for service := range now {
-		differs(concerned, before[service], now[service])
-	}
-	for service := range before {
-		differs(concerned, before[service], now[service])
-	}
+	differs(concerned, before, now)
+	differs(concerned, now, before)
 	for name, assumed := range s.choices.assumed {
 		for pod := range told[PlanName(name).String()] {
 			if assumed[podOn{node, pod}] != nil {
@@ -356,16 +347,13 @@ func serviceOf(name string) plan.Service {
 	return plan.Service{Namespace: namespace, Name: name}
 }
 
-// differs notes the pods that have another choice.
-func differs(concerned map[netip.Addr]bool, before, after map[netip.Addr]netip.Addr) {
-	for pod, ip := range before {
-		if after[pod] != ip {
-			concerned[pod] = true
-		}
-	}
-	for pod, ip := range after {
-		if before[pod] != ip {
-			concerned[pod] = true
+// differs notes the pods with choices in before that are others in after, or not there.
+func differs(concerned map[netip.Addr]bool, before, after plan.NodeChoices) {
+	for service, chosen := range before {
+		for pod, ip := range chosen {
+			if after[service][pod] != ip {
+				concerned[pod] = true
+			}
 		}
 	}
 }
@@ -546,7 +534,7 @@ func (s *State) chooseWaiting() {
 	left := room{s.choices.room.all, maps.Clone(s.choices.room.ofNamespace)}
 	for w, ip := range s.choices.waiting {
 		if left.has(w.service, w.pod, ip) {
-			left.take(w.service, w.pod, ip)
+			left.count(w.service, w.pod, ip, 1)
 			delete(s.choices.waiting, w)
 			s.planners[FamilyOf(w.pod)].Chosen(w.pod)
 		}
