@@ -957,22 +957,13 @@ func (b *Book) write(ip netip.Addr, l *ledger, claim, release []kernel.Ports, no
 		}
 		maps.DeleteFunc(claims, func(other kernel.Ports, _ Claim) bool { return overlaps(other, ports) }) // of a node that is gone
 		claims[ports] = Claim{b.node, now.UTC().Truncate(time.Second)}
-		if taken := b.wasOthers(l, ports); !taken {
+		// If it was another node's, which is gone, and that comes back, it learns that these ports are not its own any more within the time that
+		// they are quiet here.
+		if !b.claimedByOther(l, ports) {
 			l.asked[ports] = true
 		}
 	}
 	return Write{ip, l.version, claims}
-}
-
-// wasOthers tells whether another node, which is gone, has claimed some of these ports. If it comes back it learns that they are not
-// its own any more within the time that they are quiet here.
-func (b *Book) wasOthers(l *ledger, ports kernel.Ports) bool {
-	for other, claim := range l.claims {
-		if overlaps(other, ports) && claim.Node != b.node {
-			return true
-		}
-	}
-	return false
 }
 
 // Wrote says what became of a write; a version of that it has now if it is done.
