@@ -2,27 +2,16 @@ package manifests
 
 import (
 	"encoding/json"
-	"errors"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 )
 
-// statusOf returns the API's form of an error.
-func statusOf(err error) metav1.Status {
-	var apiErr apierrors.APIStatus
-	if !errors.As(err, &apiErr) {
-		apiErr = apierrors.NewInternalError(err)
-	}
-	status := apiErr.Status()
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return status
-}
-
-// writeError answers with the status of err.
+// writeError answers with the status of err, which is an API server's.
 func writeError(w http.ResponseWriter, err error) {
-	status := statusOf(err)
+	status := responsewriters.ErrorToAPIStatus(err)
 	writeJSON(w, int(status.Code), status)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 )
 
 // bookmarkInterval is how often a quiet watch learns the current version, so
@@ -87,7 +88,7 @@ func (s *stream) advance() (next <-chan struct{}, ok bool) {
 	changes, now, next, ok := s.store.since(s.query.resource, s.version)
 	if !ok {
 		// The client was too slow to read.
-		raw, err := json.Marshal(statusOf(errExpired(s.version, now)))
+		raw, err := json.Marshal(responsewriters.ErrorToAPIStatus(errExpired(s.version, now)))
 		if err == nil && s.write(watch.Error, raw) {
 			s.flush()
 		}
