@@ -50,13 +50,7 @@ func (o *object) where(path string) string {
 
 // errorf is an error about the field at path, or about the object itself.
 func (o *object) errorf(path, format string, args ...any) *Error {
-	return &Error{
-		File:   o.doc.file,
-		Line:   o.doc.line(o.path, path, nil),
-		Object: o.title(),
-		Path:   path,
-		Err:    fmt.Errorf(format, args...),
-	}
+	return o.doc.error(o.path, o.title(), path, nil, fmt.Errorf(format, args...))
 }
 
 // decodeFile returns the objects of a file, each defaulted and valid, or what
@@ -129,10 +123,7 @@ type head struct {
 }
 
 func (v *value) errorf(object, path, format string, args ...any) *Error {
-	return &Error{
-		File: v.doc.file, Line: v.doc.line(v.path, path, nil),
-		Object: object, Path: path, Err: fmt.Errorf(format, args...),
-	}
+	return v.doc.error(v.path, object, path, nil, fmt.Errorf(format, args...))
 }
 
 func decodeValue(v *value) ([]*object, []*Error) {
@@ -210,10 +201,7 @@ func (o *object) fieldError(err *field.Error) *Error {
 	if bad, ok := err.BadValue.(string); ok {
 		narrow = func(node *yamlv3.Node) bool { return node.Kind == yamlv3.ScalarNode && node.Value == bad }
 	}
-	return &Error{
-		File: o.doc.file, Line: o.doc.line(o.path, err.Field, narrow),
-		Object: o.title(), Path: err.Field, Err: errors.New(err.ErrorBody()),
-	}
+	return o.doc.error(o.path, o.title(), err.Field, narrow, errors.New(err.ErrorBody()))
 }
 
 // strict decodes into target and takes no unknown and no duplicate field.
@@ -243,13 +231,8 @@ func (v *value) decodeError(name string, err error) *Error {
 		return v.errorf(name, "", "%w", err)
 	}
 	written, _, _ := strings.Cut(typeErr.Value, " ")
-	line := v.doc.line(v.path, typeErr.Field, func(node *yamlv3.Node) bool {
-		return jsonType(node) == written
-	})
-	return &Error{
-		File: v.doc.file, Line: line, Object: name, Path: typeErr.Field,
-		Err: fmt.Errorf("a value of type %s is written where %s is wanted", typeErr.Value, wanted(typeErr.Type)),
-	}
+	ok := func(node *yamlv3.Node) bool { return jsonType(node) == written }
+	return v.doc.error(v.path, name, typeErr.Field, ok, fmt.Errorf("a value of type %s is written where %s is wanted", typeErr.Value, wanted(typeErr.Type)))
 }
 
 // wanted names a Go type for whoever writes a manifest.

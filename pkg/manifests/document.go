@@ -46,6 +46,11 @@ func (d *document) errorf(line int, format string, args ...any) *Error {
 	return &Error{File: d.file, Line: line, Err: fmt.Errorf(format, args...)}
 }
 
+// error is an error about a field of an object, whose name is title, or about the object itself. The rest is for line.
+func (d *document) error(object, title, path string, ok func(*yamlv3.Node) bool, err error) *Error {
+	return &Error{File: d.file, Line: d.line(object, path, ok), Object: title, Path: path, Err: err}
+}
+
 // splitYAML cuts a YAML stream into its documents. A line that begins with
 // "---" or is "..." is a marker wherever it stands: YAML forbids such lines
 // inside of a scalar. Documents without content are left out.
