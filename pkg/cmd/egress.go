@@ -184,28 +184,24 @@ func faultsOf(faults []string, family string) []string {
 	return slices.DeleteFunc(slices.Clone(faults), func(fault string) bool { return strings.HasPrefix(fault, other) })
 }
 
-// warn prints problems as warnings.
-func warn(w io.Writer, problems []string) error {
-	var errs []error
-	for _, problem := range problems {
-		_, err := fmt.Fprintln(w, kernel.Printable("warning: "+problem))
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-// errIncomplete ends a command that has shown what the user may read, and has said what is left out. Another error comes first.
-var errIncomplete = errors.New("the user may not read everything")
-
-// tellLeftOut prints what is left out.
-func tellLeftOut(w io.Writer, leftOut []string) error {
-	for _, text := range leftOut {
-		if _, err := fmt.Fprintln(w, kernel.Printable("left out: "+text)); err != nil {
+// printLines prints lines in which others may have their say, each behind the prefix.
+func printLines(w io.Writer, prefix string, lines []string) error {
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(w, kernel.Printable(prefix+line)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// warn prints problems as warnings.
+func warn(w io.Writer, problems []string) error { return printLines(w, status.Warning, problems) }
+
+// errIncomplete ends a command that has shown what the user may read, and has said what is left out. Another error comes first.
+var errIncomplete = errors.New("the user may not read everything")
+
+// tellLeftOut prints what is left out.
+func tellLeftOut(w io.Writer, leftOut []string) error { return printLines(w, "left out: ", leftOut) }
 
 // asFarAsRead returns text, which says that something is not there, for a user who may not read everything if something is left out.
 func asFarAsRead(text string, leftOut []string) string {

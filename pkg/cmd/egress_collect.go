@@ -82,7 +82,7 @@ func (o *collectOptions) run(c *cobra.Command) error {
 	parts := o.parts(c.Flags().Changed("socket"))
 	path := filepath.Join(o.directory, fmt.Sprintf("origin-node-%s-%s.tar.gz", o.name(), time.Now().UTC().Format("20060102T150405Z")))
 	err := bugreport.Write(c.Context(), path, &o.blank, parts, func(name string, err error) {
-		_ = printLines(c.ErrOrStderr(), strings.Split(fmt.Sprintf("not collected, or not all of it: %s: %v", name, err), "\n"))
+		_ = printLines(c.ErrOrStderr(), "", strings.Split(fmt.Sprintf("not collected, or not all of it: %s: %v", name, err), "\n"))
 	})
 	if err == nil {
 		_, err = fmt.Fprintln(c.OutOrStdout(), path)

@@ -145,17 +145,7 @@ func (o *egressOptions) printPool(w io.Writer, pool status.Pool) error {
 	for _, u := range pool.Unheld {
 		lines = append(lines, fmt.Sprintf("%s has been on no live node for %s%s.", u.IP, age(u.Since, time.Now()), because(u)))
 	}
-	return printLines(w, append([]string{""}, lines...))
-}
-
-// printLines prints lines in which others may have their say.
-func printLines(w io.Writer, lines []string) error {
-	var text strings.Builder
-	for _, line := range lines {
-		text.WriteString(kernel.Printable(line) + "\n")
-	}
-	_, err := io.WriteString(w, text.String())
-	return err
+	return printLines(w, "", append([]string{""}, lines...))
 }
 
 // poolDocument returns what JSON and YAML have of a pool: of one that no node told of, what is known.
@@ -190,7 +180,7 @@ func printPoolFromAPI(w io.Writer, pool status.Pool) error {
 		}
 		lines = append(lines, fmt.Sprintf("No live node announces %s.", u.IP))
 	}
-	return errors.Join(err, printLines(w, lines))
+	return errors.Join(err, printLines(w, "", lines))
 }
 
 // because says why no live node has an address, if it is known.

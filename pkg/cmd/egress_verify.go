@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/openshift/origin-node/pkg/egress/status"
-	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const egressVerifyLong = `Compares the kernel with the node's plan, in each IP family that the node serves: the rules,
@@ -54,10 +53,8 @@ func printDifferences(c *cobra.Command, byFamily map[string][]string) error {
 		if n += differences; differences == 0 {
 			lines = append([]string{"in agreement"}, lines...)
 		}
-		for _, line := range lines {
-			if _, err := fmt.Fprintf(c.OutOrStdout(), "%s: %s\n", family, kernel.Printable(line)); err != nil {
-				return err
-			}
+		if err := printLines(c.OutOrStdout(), family+": ", lines); err != nil {
+			return err
 		}
 	}
 	switch n {

@@ -148,12 +148,7 @@ func (o *tunnelOptions) explain(c *cobra.Command, argument string) error {
 			fmt.Fprintf(&text, "  %s: %s\n", p.Reason, p.Message)
 		}
 	}
-	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(c.OutOrStdout(), kernel.Printable(strings.TrimRight(line, "\n"))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return printLines(c.OutOrStdout(), "", strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n"))
 }
 
 // findNode returns the node that an argument names, by its name or an address, and the addresses and the port that it is
