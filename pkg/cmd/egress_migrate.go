@@ -3,7 +3,6 @@ package cmd
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -148,15 +147,7 @@ func compareOutlooks(before, after []desk.Outlook) error {
 				return fmt.Errorf("the Service %s would no longer have the egress IPs %v", service, claim.EgressIPs)
 			}
 		}
-		a, err := json.Marshal(before[i].Bindings)
-		if err != nil {
-			return err
-		}
-		b, err := json.Marshal(after[i].Bindings)
-		if err != nil {
-			return err
-		}
-		if !bytes.Equal(a, b) {
+		if !slices.Equal(before[i].Bindings, after[i].Bindings) {
 			return firstDifference(before[i].Bindings, after[i].Bindings)
 		}
 	}
