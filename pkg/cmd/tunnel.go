@@ -2,7 +2,6 @@ package cmd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,10 +29,7 @@ type tunnelOptions struct{ socket, output string }
 
 func newTunnelCommand() *cobra.Command {
 	o := &tunnelOptions{}
-	list := &cobra.Command{
-		Use: "list", Short: "List the nodes, whether connections to them are redirected, and the ports", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.list(c) },
-	}
+	list := plain("list", "List the nodes, whether connections to them are redirected, and the ports", "", "", o.list)
 	list.Flags().StringVarP(&o.output, "output", "o", asTable, "Format of the output: "+asTable+" or "+asJSON+".")
 	explain := &cobra.Command{
 		Use: "explain NODE[:PORT]", Short: "Explain whether a connection to a node is redirected, and why",
@@ -46,10 +42,7 @@ func newTunnelCommand() *cobra.Command {
 		Example: "  openshift tunnel explain edge-7:10250\n  openshift tunnel explain 192.0.2.50:9100",
 		RunE:    func(c *cobra.Command, args []string) error { return o.explain(c, args[0]) },
 	}
-	verify := &cobra.Command{
-		Use: "verify", Short: "Compare the rules in the kernel with the plan; exits with status 1 if they differ", Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return o.verify(c) },
-	}
+	verify := plain("verify", "Compare the rules in the kernel with the plan; exits with status 1 if they differ", "", "", o.verify)
 	c := group("tunnel", "Show which connections of this node go to the tunnel server", list, explain, verify)
 	c.Long = tunnelLong
 	c.PersistentFlags().StringVar(&o.socket, "socket", status.DefaultSocket, "The socket of the running node.")
@@ -98,9 +91,7 @@ func (o *tunnelOptions) list(c *cobra.Command) error {
 		return err
 	}
 	if o.output == asJSON {
-		encoder := json.NewEncoder(c.OutOrStdout())
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(s)
+		return printDocument(c.OutOrStdout(), s, o.output, false, true)
 	}
 	nodes := [][]string{{"NODE", "ADDRESSES", "WAY", "REASON"}}
 	for _, n := range s.Nodes {
