@@ -22,6 +22,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/status"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/nodeconfig"
 )
 
@@ -272,8 +273,7 @@ func (a *arguments) unknown(config *nodeconfig.Config, path, key string) error {
 // one of each IP family, so it gets the first of each.
 func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, values []string) error {
 	var errs []error
-	var first [2]string // of IPv4 and IPv6
-	order := []int{}
+	var first []netip.Prefix
 	for i, value := range values {
 		for _, text := range strings.Split(value, ",") {
 			prefix, err := parseInside(text, "the network of the cluster's pods, for example 10.128.0.0/14 or fd01::/48")
@@ -282,22 +282,13 @@ func (a *arguments) setClusterCIDRs(config *nodeconfig.Config, path string, valu
 				continue
 			}
 			a.clusterCIDRs = append(a.clusterCIDRs, prefix)
-			family := 0
-			if prefix.Addr().Is6() {
-				family = 1
-			}
-			if first[family] == "" {
-				first[family] = prefix.String()
-				order = append(order, family)
+			if !slices.ContainsFunc(first, func(p netip.Prefix) bool { return p.Addr().Is4() == prefix.Addr().Is4() }) {
+				first = append(first, prefix)
 			}
 		}
 	}
-	var forKubeProxy []string
-	for _, family := range order {
-		forKubeProxy = append(forKubeProxy, first[family])
-	}
-	if len(errs) == 0 && len(forKubeProxy) > 0 {
-		errs = append(errs, a.flags.Set(clusterCIDRKey, strings.Join(forKubeProxy, ",")))
+	if len(errs) == 0 && len(first) > 0 {
+		errs = append(errs, a.flags.Set(clusterCIDRKey, kernel.Join(first, ",")))
 	}
 	return errors.Join(errs...)
 }
