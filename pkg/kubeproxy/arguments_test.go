@@ -306,4 +306,11 @@ func TestNew_ModeFromKubeProxysOwnFile(t *testing.T) {
 	if p.options.Config().Mode != proxyconfig.ProxyModeIPTables || len(p.extension.ClusterCIDRs) != 1 {
 		t.Errorf("got mode %s, cluster CIDRs %v", p.options.Config().Mode, p.extension.ClusterCIDRs)
 	}
+	if err := os.WriteFile(file, []byte(strings.Replace(text, "10.128.0.0/14", "0.0.0.0/0", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = New(parse(t, "proxyArguments: {config: ["+file+"]}"), Overrides{Manifests: t.TempDir()})
+	if want := `proxyArguments.config.clusterCIDR: "0.0.0.0/0" covers every address`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("all addresses: %v, want %s", err, want)
+	}
 }

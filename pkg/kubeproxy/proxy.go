@@ -281,20 +281,11 @@ func (p *Proxy) validatePaths() error {
 
 // takeClusterCIDRs takes the cluster CIDRs of kube-proxy's own configuration file, if there is one
 // and proxyArguments has none.
-func (p *Proxy) takeClusterCIDRs(texts []string) error {
-	if p.extension.ClusterCIDRs != nil {
-		return nil
+func (p *Proxy) takeClusterCIDRs(texts []string) (err error) {
+	if p.extension.ClusterCIDRs == nil && len(texts) > 0 {
+		p.extension.ClusterCIDRs, err = p.parseCIDRs("config.clusterCIDR", texts, parseInside, "the network of the cluster's pods")
 	}
-	var errs []error
-	for _, text := range texts {
-		prefix, err := parseInside(text, "the network of the cluster's pods")
-		if err != nil {
-			errs = append(errs, p.config.Errorf("proxyArguments.config", "clusterCIDR: %w", err))
-			continue
-		}
-		p.extension.ClusterCIDRs = append(p.extension.ClusterCIDRs, prefix)
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 // validateMode refuses modes that do not exist, and modes in which egress SNAT is on but would not
