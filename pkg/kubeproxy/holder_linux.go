@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/openshift/origin-node/pkg/egress/socket"
+	"github.com/openshift/origin-node/pkg/kernel/portowner"
 )
 
 // holder is a process that holds what another one wants.
@@ -102,14 +105,8 @@ func askSocket() (holder, error) {
 		return holder{uid: noUser}, err
 	}
 	defer conn.Close()
-	raw, err := conn.(*net.UnixConn).SyscallConn()
+	peer, err := socket.Credentials(conn.(*net.UnixConn))
 	if err != nil {
-		return holder{uid: noUser}, err
-	}
-	var peer *unix.Ucred
-	var failed error
-	err = raw.Control(func(fd uintptr) { peer, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	if err = errors.Join(err, failed); err != nil {
 		return holder{uid: noUser}, err
 	}
 	return holder{pid: int(peer.Pid), uid: int(peer.Uid)}, nil
@@ -126,18 +123,12 @@ func findSocketHolder() holder {
 	for line := range strings.SplitSeq(string(text), "\n") {
 		// Num: RefCount Protocol Flags Type St Inode Path
 		if fields := strings.Fields(line); len(fields) == 8 && fields[7] == instanceSocket {
-			inodes["socket:["+fields[6]+"]"] = true
+			inodes[fields[6]] = true
 		}
 	}
-	files, err := filepath.Glob("/proc/[0-9]*/fd/*")
-	if err != nil {
-		return holder{uid: noUser}
-	}
-	for _, file := range files {
-		if target, err := os.Readlink(file); err == nil && inodes[target] {
-			if pid, err := strconv.Atoi(strings.Split(file, "/")[2]); err == nil {
-				return holderOf(pid)
-			}
+	for _, text := range portowner.Holders(inodes) {
+		if pid, err := strconv.Atoi(text); err == nil {
+			return holderOf(pid)
 		}
 	}
 	return holder{uid: noUser}

@@ -180,8 +180,8 @@ func connContext(ctx context.Context, conn net.Conn) context.Context {
 		ctx, conn = context.WithValue(ctx, filesKey{}, files), files.UnixConn
 	}
 	if unixConn, ok := conn.(*net.UnixConn); ok {
-		if uid, err := peer(unixConn); err == nil {
-			return WithPeer(ctx, uid)
+		if peer, err := Credentials(unixConn); err == nil {
+			return WithPeer(ctx, peer.Uid)
 		}
 	}
 	return ctx
@@ -198,20 +198,19 @@ func Peer(ctx context.Context) (uid uint32, known bool) {
 	return uid, known
 }
 
-// peer returns the user on the other side of a connection, as the kernel noted it when
-// that side connected (SO_PEERCRED, unix(7)).
-func peer(conn *net.UnixConn) (uid uint32, err error) {
+// Credentials returns the process and the user on the other side of a connection, as the kernel noted them when that side connected, or
+// listened (SO_PEERCRED, unix(7)). The process is 0 if this one cannot see it.
+func Credentials(conn *net.UnixConn) (credentials *unix.Ucred, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	var credentials *unix.Ucred
 	var failed error
 	err = raw.Control(func(fd uintptr) {
 		credentials, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err := errors.Join(err, failed); err != nil {
-		return 0, fmt.Errorf("asking for the peer's credentials: %w", err)
+		return nil, fmt.Errorf("asking for the peer's credentials: %w", err)
 	}
-	return credentials.Uid, nil
+	return credentials, nil
 }

@@ -37,8 +37,8 @@ func Find(protocol string, at netip.AddrPort) string {
 		return fmt.Sprintf("a process that could not be found; 'ss -apn sport = :%d' on the node may name it", at.Port())
 	}
 	owners := map[string]bool{}
-	for inode, process := range processes(sockets) {
-		owners[process+" of user "+sockets[inode]] = true
+	for inode, pid := range Holders(sockets) {
+		owners[process(pid)+" of user "+sockets[inode]] = true
 		delete(sockets, inode)
 	}
 	for _, user := range sockets {
@@ -97,8 +97,9 @@ func parse(text string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(addr.Unmap(), uint16(port)), err
 }
 
-// processes returns the processes that have sockets, in words, by the inodes of these.
-func processes(sockets map[string]string) map[string]string {
+// Holders returns the numbers of the processes that have sockets, by the inodes of these, as far as they may be seen. It costs as much as there
+// are open files.
+func Holders[V any](sockets map[string]V) map[string]string {
 	found := map[string]string{}
 	files, _ := filepath.Glob("/proc/[0-9]*/fd/*") // the pattern is right
 	for _, file := range files {
@@ -108,7 +109,7 @@ func processes(sockets map[string]string) map[string]string {
 		if _, wanted := sockets[inode]; err != nil || !is || !wanted {
 			continue
 		}
-		found[inode] = process(strings.Split(file, "/")[2])
+		found[inode] = strings.Split(file, "/")[2]
 	}
 	return found
 }
