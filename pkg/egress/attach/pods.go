@@ -23,6 +23,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
@@ -264,15 +265,10 @@ func (a *Attacher) doubtful() (pods []attachments.Pod) {
 
 // watchPods returns when the context ends. No plan waits for it: attachments have the labels that were last known.
 func (a *Attacher) watchPods(pods *podWatch) {
-	set := func(object any) { a.takePod(convertPod(object.(*v1.Pod))) }
+	set := func(pod *v1.Pod) { a.takePod(convertPod(pod)) }
 	_ = pods.informer.SetTransform(stripPod) // fails for a running informer only
-	_ = pods.informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
-		cache.DefaultWatchErrorHandler(ctx, r, a.node.Explain(err))
-	})
-	_, _ = pods.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    set,
-		UpdateFunc: func(_, object any) { set(object) },
-	})
+	extension.Explain(pods.informer, a.node.Explain)
+	extension.Follow(a.ctx, pods.informer, extension.Handler(set, func(cache.ObjectName) {}), func() {})
 	pods.informer.RunWithContext(a.ctx)
 }
 

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/wake"
 )
@@ -247,18 +248,8 @@ func (k *Keeper) explain(err error) error {
 func (k *Keeper) watch(ctx context.Context) {
 	informer := cache.NewSharedIndexInformer(k.source(), &v1.Secret{}, 0, nil)
 	_ = informer.SetWatchErrorHandlerWithContext(k.failed) // it fails for a running informer only
-	registration, _ := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(o any) { k.set(o.(*v1.Secret)) },
-		UpdateFunc: func(_, o any) { k.set(o.(*v1.Secret)) },
-		DeleteFunc: func(any) { k.set(nil) },
-	})
-	var waiting sync.WaitGroup
-	defer waiting.Wait()
-	waiting.Go(func() {
-		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) {
-			k.change(func() { k.known = true })
-		}
-	})
+	known := func() { k.change(func() { k.known = true }) }
+	extension.Follow(ctx, informer, extension.Handler(k.set, func(cache.ObjectName) { k.set(nil) }), known)
 	informer.RunWithContext(ctx)
 }
 
