@@ -21,13 +21,24 @@ func (s Signal) Send() {
 
 // Follow calls f each time that s was sent, until ctx ends.
 func (s Signal) Follow(ctx context.Context, f func()) {
+	s.FollowAt(ctx, func() time.Time { f(); return time.Time{} })
+}
+
+// FollowAt is Follow, and also calls f at the time that it returned last; zero for never.
+func (s Signal) FollowAt(ctx context.Context, f func() (next time.Time)) {
+	timer := time.NewTimer(0)
+	timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s:
+		case <-timer.C:
 		}
-		f()
+		timer.Stop()
+		if next := f(); !next.IsZero() {
+			timer.Reset(time.Until(next))
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package wake
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -37,6 +38,50 @@ func TestSignal_Follow(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// TestSignal_FollowAt: it is also called at the time that it returned last, at once if that has passed, and an earlier one does not count any more.
+func TestSignal_FollowAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s, came, began := New(), make(chan time.Duration, 10), time.Now()
+		returns := []time.Duration{time.Hour, 2 * time.Minute, time.Minute, 0}
+		go s.FollowAt(ctx, func() time.Time {
+			came <- time.Since(began)
+			if len(returns) == 0 {
+				return time.Time{}
+			}
+			next := began.Add(returns[0])
+			returns = returns[1:]
+			return next
+		})
+		sees := func(want ...time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			for _, at := range want {
+				if len(came) == 0 {
+					t.Fatalf("not called after %s", at)
+				}
+				if got := <-came; got != at {
+					t.Errorf("called after %s, want %s", got, at)
+				}
+			}
+			if len(came) > 0 {
+				t.Errorf("called after %s", <-came)
+			}
+		}
+		time.Sleep(time.Second)
+		sees()
+		s.Send()
+		sees(time.Second) // again after an hour
+		s.Send()
+		sees(time.Second) // again after two minutes
+		time.Sleep(time.Hour)
+		sees(2*time.Minute, 2*time.Minute, 2*time.Minute) // two of them because the time had passed
+		s.Send()
+		sees(time.Hour + time.Second)
+	})
 }
 
 func TestSleep(t *testing.T) {

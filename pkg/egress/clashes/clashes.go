@@ -68,19 +68,12 @@ func (c *Ender) Expect(came map[netip.Addr]bool, at time.Time) {
 
 // during calls look for what has come, each time that it is due, until ctx ends.
 func (c *Ender) during(ctx context.Context, look func(context.Context, map[netip.Addr]time.Time)) {
-	for {
-		var due <-chan time.Time
-		if at := c.next(); !at.IsZero() {
-			due = time.After(time.Until(at))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.arrived:
-		case <-due:
+	c.arrived.FollowAt(ctx, func() time.Time {
+		if at := c.next(); !at.IsZero() && !time.Now().Before(at) {
 			look(ctx, c.take())
 		}
-	}
+		return c.next()
+	})
 }
 
 // next returns when the next look is due; zero if none is.

@@ -77,21 +77,7 @@ func (p *Publisher) Rewrite() {
 
 // Run announces until ctx ends. Failures are logged and tried again.
 func (p *Publisher) Run(ctx context.Context) {
-	due := time.NewTimer(0)
-	due.Stop()
-	defer due.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.wake:
-		case <-due.C:
-		}
-		due.Stop()
-		if at := p.round(ctx); !at.IsZero() {
-			due.Reset(time.Until(at))
-		}
-	}
+	p.wake.FollowAt(ctx, func() time.Time { return p.round(ctx) })
 }
 
 // round writes the Lease if that is due, and returns when it is due next; zero for never.

@@ -108,18 +108,12 @@ func (k *Keeper) Run(ctx context.Context) {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { k.watch(ctx) })
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-k.wake:
-		case <-timer.C:
-		}
-		timer.Reset(k.step(ctx, k.clock()))
+	k.wake.Send()
+	k.wake.FollowAt(ctx, func() time.Time {
+		again := k.step(ctx, k.clock())
 		k.tell()
-	}
+		return time.Now().Add(again)
+	})
 }
 
 // step does what is due, and returns after how long there may be something to do again.

@@ -279,15 +279,8 @@ func (r *Runner) Run(ctx context.Context) {
 	r.advertise = time.Now().Add(advertiseAgain) // when nobody has answered for what is found, the member has it advertised
 	r.running.Go(func() { r.watchKernel(ctx, found) })
 	r.running.Go(func() { r.speak(ctx) })
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.config.Wake:
-		case <-timer.C:
-		}
+	r.config.Wake.Send()
+	r.config.Wake.FollowAt(ctx, func() time.Time {
 		events := r.dequeue()
 		if len(events) == 0 {
 			events = []Event{Tick{}} // any other event has the member do what is due as well
@@ -301,8 +294,8 @@ func (r *Runner) Run(ctx context.Context) {
 		r.advertiseAgain(logger)
 		r.describe(logger)
 		r.done()
-		timer.Reset(r.pause())
-	}
+		return time.Now().Add(r.pause())
+	})
 }
 
 // dequeue takes what is in the queue.

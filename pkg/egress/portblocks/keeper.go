@@ -219,15 +219,8 @@ func (k *Keeper) Run(ctx context.Context, client kubernetes.Interface) {
 	k.client = client
 	var writing sync.WaitGroup
 	defer writing.Wait()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-k.wake:
-		case <-timer.C:
-		}
+	k.wake.Send()
+	k.wake.FollowAt(ctx, func() (next time.Time) {
 		k.mu.Lock()
 		now := k.clock()
 		writes, wake := k.book.Next(now)
@@ -243,11 +236,11 @@ func (k *Keeper) Run(ctx context.Context, client kubernetes.Interface) {
 		if changed {
 			k.config.Changed()
 		}
-		timer.Stop()
 		if !wake.IsZero() {
-			timer.Reset(max(wake.Sub(now), time.Millisecond))
+			next = time.Now().Add(max(wake.Sub(now), time.Millisecond))
 		}
-	}
+		return next
+	})
 }
 
 // tell tells what fails, if that has changed.
