@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -165,7 +166,7 @@ func (a *Attacher) Run(running *sync.WaitGroup, client kubernetes.Interface) {
 
 // answerPlugin answers the CNI plugin until the context ends.
 func (a *Attacher) answerPlugin() {
-	errorLog := log.New(attachingErrors{a.logger}, "", 0)
+	errorLog := slog.NewLogLogger(logr.ToSlogHandler(klog.LoggerWithName(a.logger, "cni-plugin")), slog.LevelInfo)
 	for {
 		err := cni.Serve(a.ctx, a.config.Socket, observedNode{a}, errorLog, func() { a.fails(unanswered, nil) })
 		if a.ctx.Err() != nil {
@@ -176,14 +177,6 @@ func (a *Attacher) answerPlugin() {
 			return
 		}
 	}
-}
-
-// attachingErrors lets net/http log through a logger.
-type attachingErrors struct{ logger klog.Logger }
-
-func (w attachingErrors) Write(line []byte) (int, error) {
-	w.logger.Info("Answering the CNI plugin", "err", string(line))
-	return len(line), nil
 }
 
 // noteClaims notes claims as soon as there are others, until the context ends. After a failure the sweep tries again, and tells

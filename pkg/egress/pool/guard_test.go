@@ -3,7 +3,6 @@ package pool
 import (
 	"bytes"
 	"encoding/binary"
-	"log"
 	"net"
 	"net/netip"
 	"testing"
@@ -192,7 +191,7 @@ func FuzzGuard(f *testing.F) {
 	f.Add(append(pack(pushPullMsg, "Nodes", 1, "UserStateLen", 0, "Join", true), pack(0, "Name", "b", "Addr", atB, "Port", 7947, "Incarnation", 1, "State", 0, "Vsn", versions)[1:]...))
 	f.Add([]byte{compoundMsg, 1, 0, 4, compoundMsg, 1, 0, 0})
 	c := memberlist.DefaultLANConfig()
-	c.Name, c.Logger, c.LogOutput = "a", log.New(logWriter{klog.Background()}, "", 0), nil
+	c.Name, c.Logger, c.LogOutput = "a", logOf(klog.Background()), nil
 	c.DisableTcpPings = true
 	silent := silence{make(chan *memberlist.Packet), make(chan net.Conn)}
 	c.Transport = silent

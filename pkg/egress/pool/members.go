@@ -3,14 +3,15 @@ package pool
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"log"
+	"log/slog"
 	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/hashicorp/memberlist"
 	"k8s.io/klog/v2"
 
@@ -107,7 +108,7 @@ func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func
 	c.EnableCompression = false // messages are small, and many
 	c.DeadNodeReclaimTime = time.Second
 	c.Events, c.Alive = delegate{m}, delegate{m}
-	c.LogOutput, c.Logger = nil, log.New(logWriter{logger}, "", 0)
+	c.LogOutput, c.Logger = nil, logOf(logger)
 	m.guard = newGuard(address, config.Port)
 	m.guard.nodeAt, m.guard.addressOf = m.nodeAt, m.addressOf
 	transport, err := listen(logger, config.Keys, m.guard, transportEvents{state: m.ownState, heard: m.heard, stranger: m.stranger})
@@ -434,16 +435,10 @@ func (d delegate) NotifyLeave(node *memberlist.Node) {
 // NotifyUpdate is part of [memberlist.EventDelegate].
 func (delegate) NotifyUpdate(*memberlist.Node) {}
 
-// logWriter passes memberlist's log on, for those who look for a fault: its complaints about single packets are no
-// news to an operator.
-type logWriter struct{ logger klog.Logger }
-
-func (w logWriter) Write(line []byte) (int, error) {
-	w.logger.V(4).Info("memberlist", "line", string(line))
-	return len(line), nil
+// logOf passes memberlist's log on, for those who look for a fault: its complaints about single packets are no news to an operator.
+func logOf(logger klog.Logger) *log.Logger {
+	return slog.NewLogLogger(logr.ToSlogHandler(klog.LoggerWithName(logger, "memberlist")), slog.LevelDebug) // V(4)
 }
-
-var _ io.Writer = logWriter{}
 
 // maxEpoch bounds epochs, here as in what nodes announce.
 const maxEpoch = holders.MaxEpoch

@@ -4,12 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/socket"
@@ -60,15 +61,7 @@ func (l *Listener) Serve(ctx context.Context, source Source, others ...Resource)
 		patience:  l.patience,
 		verifying: make(chan struct{}, 1),
 	}
-	return l.Listener.Serve(ctx, l.Socket, s.handler(), log.New(errorWriter{logger}, "", 0))
-}
-
-// errorWriter lets net/http log through a logger.
-type errorWriter struct{ logger klog.Logger }
-
-func (w errorWriter) Write(line []byte) (int, error) {
-	w.logger.Info("Serving the egress SNAT status", "err", string(line))
-	return len(line), nil
+	return l.Listener.Serve(ctx, l.Socket, s.handler(), slog.NewLogLogger(logr.ToSlogHandler(logger), slog.LevelInfo))
 }
 
 type server struct {
