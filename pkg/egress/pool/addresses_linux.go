@@ -12,6 +12,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/changes"
 )
 
@@ -82,8 +83,7 @@ func (k kernelAddresses) readOnce() (*links, error) {
 
 // add takes note of an address.
 func (l *links) add(k kernelAddresses, a netlink.Addr) {
-	ip, _ := netip.AddrFromSlice(a.IP)
-	ip = ip.Unmap()
+	ip := kernel.AddrOf(a.IP)
 	if ip.Is6() {
 		l.groups[groupOf(ip, a.LinkIndex)]++
 	}

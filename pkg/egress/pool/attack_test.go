@@ -122,7 +122,7 @@ func TestAttack_MembersWithTheKeyOfANode(t *testing.T) {
 	l := newLiar(t, testKeys)
 	s := l.say(t, a, map[string]any{
 		"name": "c", "Name": "c", "run": 7, "version": 3,
-		"held":   map[string]uint64{"192.0.2.101": 7, "192.0.2.102": maxEpoch + 1, "192.0.2.103": maxEpoch, "203.0.113.1": 1},
+		"held":   map[string]uint64{"192.0.2.101": 7, "192.0.2.102": holders.MaxEpoch + 1, "192.0.2.103": holders.MaxEpoch, "203.0.113.1": 1},
 		"claims": map[string]string{"203.0.113.1": ""}, "failed": []string{"203.0.113.1"},
 	})
 	if want := []netip.Addr{ip1, netip.MustParseAddr("192.0.2.103")}; s.Name != "b" || !slices.Equal(sorted(s.Held), want) || len(s.Claims)+len(s.Failed) > 0 {

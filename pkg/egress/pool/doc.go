@@ -130,6 +130,7 @@
 // more, whichever version these ran. The other group keeps what it has; it cannot be drained and takes nothing.
 //
 // The files assign.go, claims.go, event.go, guard.go, member.go, peers.go, seal.go, state.go and view.go are pure: they import the standard
-// library, the book and package rendezvous, and time is passed in. A [Member] is in member.go with what it has and tells; peers.go has the
-// others, their votes and their states; claims.go how addresses are taken; view.go what is seen on the network.
+// library, the book, package rendezvous and plain values of package kernel, and time is passed in. A [Member] is in member.go with what it
+// has and tells; peers.go has the others, their votes and their states; claims.go how addresses are taken; view.go what is seen on the
+// network.
 package pool

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // defaultGateways are the next hops of this node's default routes, by their interfaces.
@@ -15,9 +17,9 @@ func (l *links) defaultGateways() map[*net.Interface][]netip.Addr {
 		return nil // none is known, so none has a vote
 	}
 	add := func(gw net.IP, index int) {
-		gateway, ok := netip.AddrFromSlice(gw)
-		if link := l.byIndex[index]; ok && link != nil {
-			gateways[link] = append(gateways[link], gateway.Unmap())
+		gateway := kernel.AddrOf(gw)
+		if link := l.byIndex[index]; gateway.IsValid() && link != nil {
+			gateways[link] = append(gateways[link], gateway)
 		}
 	}
 	for _, route := range routes {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 // These are memberlist's messages (its net.go, v0.7.0). The others it never sends as it is configured here.
@@ -289,14 +291,11 @@ func pushPullHeader(nodes int, join bool) []byte {
 // fields are those of a message: numbers (uint64), flags (bool), texts ([]byte), and nil.
 type fields map[string]any
 
-func (f fields) number(name string) uint64 { n, _ := f[name].(uint64); return n }
-func (f fields) flag(name string) bool     { is, _ := f[name].(bool); return is }
-func (f fields) bytes(name string) []byte  { b, _ := f[name].([]byte); return b }
-func (f fields) text(name string) string   { return string(f.bytes(name)) }
-func (f fields) address(name string) netip.Addr {
-	at, _ := netip.AddrFromSlice(f.bytes(name))
-	return at.Unmap()
-}
+func (f fields) number(name string) uint64      { n, _ := f[name].(uint64); return n }
+func (f fields) flag(name string) bool          { is, _ := f[name].(bool); return is }
+func (f fields) bytes(name string) []byte       { b, _ := f[name].([]byte); return b }
+func (f fields) text(name string) string        { return string(f.bytes(name)) }
+func (f fields) address(name string) netip.Addr { return kernel.AddrOf(f.bytes(name)) }
 
 // readFields reads a map of MessagePack that has each name once, and nothing in it but what [fields] has. It returns what
 // follows.

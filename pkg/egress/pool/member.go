@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel"
 )
 
 const (
@@ -283,7 +284,7 @@ func sorted[V any](addresses map[netip.Addr]V) []netip.Addr {
 func (Tick) apply(*Member, time.Time) []Action { return nil }
 
 func (e Wanted) apply(m *Member, _ time.Time) []Action {
-	m.wanted, m.siblings = setOf(e.Addresses), e.Siblings
+	m.wanted, m.siblings = kernel.SetOf(e.Addresses), e.Siblings
 	m.book.Want(m.wanted)
 	for _, p := range m.peers {
 		m.noteEpochs(p.state.Held)
@@ -292,7 +293,7 @@ func (e Wanted) apply(m *Member, _ time.Time) []Action {
 }
 
 func (e Pool) apply(m *Member, _ time.Time) []Action {
-	m.pool, m.zones = setOf(e.Nodes), e.Zones
+	m.pool, m.zones = kernel.SetOf(e.Nodes), e.Zones
 	for name, p := range m.peers {
 		p.member = p.member || m.pool[name]
 		if !p.alive && !m.pool[name] {
@@ -339,14 +340,6 @@ func (RenewFailed) apply(m *Member, now time.Time) []Action {
 func (e Drain) apply(m *Member, _ time.Time) []Action {
 	m.draining = e.Now
 	return nil
-}
-
-func setOf[T comparable](list []T) map[T]bool {
-	set := make(map[T]bool, len(list))
-	for _, one := range list {
-		set[one] = true
-	}
-	return set
 }
 
 // Status says how this member sees the pool.

@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/memberlist"
 	"k8s.io/klog/v2"
 
-	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
@@ -388,8 +388,8 @@ var (
 func (d delegate) NotifyAlive(node *memberlist.Node) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	address, _ := netip.AddrFromSlice(node.Addr)
-	if node.Name != d.name && (d.at[address.Unmap()] != node.Name || node.Port != d.port) {
+	address := kernel.AddrOf(node.Addr)
+	if node.Name != d.name && (d.at[address] != node.Name || node.Port != d.port) {
 		return fmt.Errorf("no node of the cluster is %q at %s, port %d", node.Name, address, node.Port)
 	}
 	return nil
@@ -401,8 +401,7 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 	if node.Name == d.name {
 		return
 	}
-	address, _ := netip.AddrFromSlice(node.Addr)
-	peer := &peerNode{name: node.Name, address: address.Unmap(), wake: wake.New(), gone: make(chan struct{})}
+	peer := &peerNode{name: node.Name, address: kernel.AddrOf(node.Addr), wake: wake.New(), gone: make(chan struct{})}
 	d.mu.Lock()
 	if d.closed {
 		d.mu.Unlock()
@@ -439,6 +438,3 @@ func (delegate) NotifyUpdate(*memberlist.Node) {}
 func logOf(logger klog.Logger) *log.Logger {
 	return slog.NewLogLogger(logr.ToSlogHandler(klog.LoggerWithName(logger, "memberlist")), slog.LevelDebug) // V(4)
 }
-
-// maxEpoch bounds epochs, here as in what nodes announce.
-const maxEpoch = holders.MaxEpoch

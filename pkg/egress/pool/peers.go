@@ -227,20 +227,12 @@ func (m *Member) contest(now time.Time) []Action {
 	return append(m.publish(true), Advertise{sorted(contested)})
 }
 
-// noteEpochs notes epochs of addresses that the pool is to hold, also those of a state that has been overtaken: none is given twice. What
-// nobody wants is of no use, and may be all of a network.
+// noteEpochs notes epochs of addresses that the pool is to hold, also those of a state that has been overtaken: none is given twice. Of
+// what nobody wants, which may be all of a network, the book notes nothing.
 func (m *Member) noteEpochs(epochs map[netip.Addr]uint64) {
 	for ip, epoch := range epochs {
-		if m.wanted[ip] {
-			m.book.See(ip, epoch)
-		}
+		m.book.See(ip, epoch)
 	}
-}
-
-// concerns tells whether this member has an address, or the pool is to hold it.
-func (m *Member) concerns(ip netip.Addr) bool {
-	_, held := m.book.Holds(ip)
-	return held || m.wanted[ip]
 }
 
 // says notes which addresses another member says that it has.
@@ -278,7 +270,7 @@ func (m *Member) note(p *peer, s State, now time.Time) {
 		}
 	}
 	for ip := range p.state.Held {
-		if _, has := s.Held[ip]; !has && m.concerns(ip) {
+		if _, has := s.Held[ip]; !has && (m.holds(ip) || m.wanted[ip]) {
 			left[ip] = now
 		}
 	}

@@ -100,7 +100,7 @@ func NewRun() uint64 {
 // Runner is a node of the pool: a [Decider] with its effects.
 type Runner struct {
 	config Config
-	kernel kernel
+	kernel ownKernel
 
 	mu    sync.Mutex
 	queue []Event
@@ -136,8 +136,8 @@ type Runner struct {
 	displaced map[netip.Addr]time.Time
 }
 
-// kernel has the addresses of this node.
-type kernel interface {
+// ownKernel has the addresses of this node.
+type ownKernel interface {
 	read() (*links, error)
 	put(ip netip.Addr, index int) error
 	join(put []netip.Addr) (late []netip.Addr, err error)

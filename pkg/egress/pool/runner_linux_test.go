@@ -738,7 +738,7 @@ func TestAttack_RunnersWithTheKeyOfANode(t *testing.T) {
 	if now := p.held(victim); p.count() != before || !slices.Equal(now, its) {
 		t.Errorf("%d addresses have moved, and %s has %v, want %v", p.count()-before, victim.name, now, its)
 	}
-	for _, epoch := range []uint64{maxEpoch, 1<<62 - 1, 1 << 62} {
+	for _, epoch := range []uint64{holders.MaxEpoch, 1<<62 - 1, 1 << 62} {
 		for _, ip := range p.config.Wanted {
 			held[ip] = epoch
 		}

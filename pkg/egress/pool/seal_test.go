@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
 var (
@@ -147,7 +149,7 @@ func FuzzState(f *testing.F) {
 			t.Fatalf("read %q: %d held, %d claims, %d failed, %d networks", s.Name, len(s.Held), len(s.Claims), len(s.Failed), len(s.Networks))
 		}
 		for ip, epoch := range s.Held {
-			if epoch > maxEpoch || !networks[0].Contains(ip) && !networks[1].Contains(ip) {
+			if epoch > holders.MaxEpoch || !networks[0].Contains(ip) && !networks[1].Contains(ip) {
 				t.Errorf("%s is held with epoch %d", ip, epoch)
 			}
 		}

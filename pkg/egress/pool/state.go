@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"github.com/openshift/origin-node/pkg/egress/holders"
 )
 
 // Network is a subnet that a member has on an interface.
@@ -68,15 +70,10 @@ func (s State) objects(ip netip.Addr) Objection {
 		return LinkDown
 	case slices.Contains(s.Failed, ip):
 		return Failed
-	case s.full(ip):
+	case s.load() >= mostAddresses && !s.has(ip):
 		return Full
 	}
 	return ""
-}
-
-// full tells whether a member with this state has as many addresses as it may, and this one is none of them.
-func (s State) full(ip netip.Addr) bool {
-	return s.load() >= mostAddresses && !s.has(ip)
 }
 
 // has tells whether a member with this state has an address, or is about to get it.
@@ -151,7 +148,7 @@ func (s *State) Confine(networks []netip.Prefix) {
 	outside := func(ip netip.Addr) bool {
 		return !slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) })
 	}
-	maps.DeleteFunc(s.Held, func(ip netip.Addr, epoch uint64) bool { return outside(ip) || epoch > maxEpoch })
+	maps.DeleteFunc(s.Held, func(ip netip.Addr, epoch uint64) bool { return outside(ip) || epoch > holders.MaxEpoch })
 	maps.DeleteFunc(s.Claims, func(ip netip.Addr, text string) bool { return outside(ip) || len(text) > mostText })
 	s.Failed = slices.DeleteFunc(s.Failed, outside)
 }
