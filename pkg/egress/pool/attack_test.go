@@ -463,7 +463,7 @@ func TestAttack_AccusationsPass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.close() })
+	t.Cleanup(c.close)
 	c.setNodes(nodes, []string{"a", "b", "c"})
 	a.awaitAlive(t, "c", true)
 	l := newLiar(t, testKeys)

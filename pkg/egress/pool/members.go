@@ -130,26 +130,18 @@ func newMembers(logger klog.Logger, config Config, address netip.Addr, tell func
 }
 
 // close ends it. The other nodes are not told: a restart moves nothing. To this one they are not alive any more.
-func (m *members) close() error {
+func (m *members) close() {
 	m.mu.Lock()
 	m.closed = true
 	m.mu.Unlock()
 	close(m.done)
-	err := m.list.Shutdown()
+	_ = m.list.Shutdown() // it logs what fails, and returns nil
 	m.running.Wait()
 	m.mu.Lock()
 	peers := slices.Collect(maps.Keys(m.peers))
 	m.mu.Unlock()
 	for _, name := range peers {
 		m.tell(Liveness{name, false})
-	}
-	return err
-}
-
-// start runs f until close waits for it. The lock must be held.
-func (m *members) start(f func()) {
-	if !m.closed {
-		m.running.Go(f)
 	}
 }
 
@@ -161,17 +153,12 @@ func (m *members) setNodes(nodes map[string]netip.Addr, pool []string) {
 	for name, address := range nodes {
 		at[address] = name
 	}
-	m.place(nodes, at, pool)
+	m.mu.Lock()
+	m.nodes, m.at, m.pool = nodes, at, pool
+	m.mu.Unlock()
+	m.missed.Send()
 	m.guard.forget(nodes)
 	m.transport.forget(at)
-}
-
-// place notes where nodes are.
-func (m *members) place(nodes map[string]netip.Addr, at map[netip.Addr]string, pool []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.nodes, m.at, m.pool = nodes, at, pool
-	m.missed.Send()
 }
 
 // nodeAt returns which node of the cluster has an address.
@@ -408,7 +395,7 @@ func (d delegate) NotifyJoin(node *memberlist.Node) {
 		return
 	}
 	d.peers[node.Name] = peer
-	d.start(func() { d.send(peer) })
+	d.running.Go(func() { d.send(peer) }) // close waits for it: the lock is held since closed was false
 	d.mu.Unlock()
 	d.tell(Liveness{node.Name, true})
 	d.joined.Send()

@@ -53,7 +53,7 @@ func newTestMembersOf(t *testing.T, name string, keys func() holders.Keys) testM
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = m.close() })
+	t.Cleanup(m.close)
 	m.setNodes(nodesOnLoopback, []string{"a", "b"})
 	return testMembers{m, events}
 }

@@ -455,7 +455,7 @@ func (r *Runner) speak(ctx context.Context) {
 		again = nil
 		r.Tell(joined{})
 		r.stay(ctx, logger, members)
-		r.endMembers(logger, members)
+		r.endMembers(members)
 	}
 }
 
@@ -516,13 +516,11 @@ func (r *Runner) placed() (nodes map[string]netip.Addr, pool []string) {
 }
 
 // endMembers ends that.
-func (r *Runner) endMembers(logger klog.Logger, members *members) {
+func (r *Runner) endMembers(members *members) {
 	r.mu.Lock()
 	r.members = nil
 	r.mu.Unlock()
-	if err := members.close(); err != nil {
-		logger.V(2).Info("The port for the other nodes of the pool was not closed in order", "err", err)
-	}
+	members.close()
 }
 
 // joined says that members can be told this one's state.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -267,16 +268,8 @@ func (t *transport) isNew(from netip.Addr, s session, number uint64) bool {
 func (t *transport) forget(nodes map[netip.Addr]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for at := range t.heard {
-		if _, known := nodes[at]; !known {
-			delete(t.heard, at)
-		}
-	}
-	for at := range t.strange {
-		if _, known := nodes[at]; !known {
-			delete(t.strange, at)
-		}
-	}
+	maps.DeleteFunc(t.heard, func(at netip.Addr, _ *speaker) bool { return nodes[at] == "" })
+	maps.DeleteFunc(t.strange, func(at netip.Addr, _ time.Time) bool { return nodes[at] == "" })
 }
 
 // accept accepts streams until the socket is closed.
