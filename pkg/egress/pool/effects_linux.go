@@ -377,17 +377,9 @@ func (r *Runner) advertiseNow(logger klog.Logger, addresses []netip.Addr) {
 		logger.Error(err, "Cannot advertise egress IPs on the network; will retry", "addresses", addresses)
 		return
 	}
-	groups := map[int][]netip.Addr{}
-	for _, ip := range addresses {
-		if index, there := l.ours[ip]; there {
-			groups[index] = append(groups[index], ip)
-		}
-	}
-	for index, group := range groups {
-		if link := l.byIndex[index]; link != nil {
-			if err := neighbor.Advertise(link, group); err != nil {
-				logger.V(2).Info("Cannot advertise egress IPs on the network; will retry", "addresses", group, "err", err)
-			}
+	for link, group := range l.byOwn(addresses) {
+		if err := neighbor.Advertise(link, group); err != nil {
+			logger.V(2).Info("Cannot advertise egress IPs on the network; will retry", "addresses", group, "err", err)
 		}
 	}
 }

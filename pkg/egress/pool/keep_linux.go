@@ -46,23 +46,19 @@ func Keep(ctx context.Context, networks []netip.Prefix, ignored string) {
 }
 
 func (k kernelAddresses) keep(ctx context.Context, logger klog.Logger, l *links) error {
-	onLink := map[int][]netip.Addr{}
-	for _, ip := range sorted(l.ours) {
-		onLink[l.ours[ip]] = append(onLink[l.ours[ip]], ip)
-	}
 	var errs []error
-	for index, addresses := range onLink {
-		if !l.up[index] {
+	for link, addresses := range l.byOwn(sorted(l.ours)) {
+		if !l.up[link.Index] {
 			continue
 		}
-		answers, unasked, err := neighbor.Ask(ctx, l.byIndex[index], addresses, l.hardware(), nil)
+		answers, unasked, err := neighbor.Ask(ctx, link, addresses, l.hardware(), nil)
 		errs = append(errs, err)
 		for _, ip := range addresses {
 			if mac, answered := answers[ip]; answered {
 				logger.Info("Removed an egress IP", "address", ip, "because", AnsweredFor.Because(), "mac", mac)
-				errs = append(errs, k.remove(ip, index))
+				errs = append(errs, k.remove(ip, link.Index))
 			} else if !slices.Contains(unasked, ip) && ctx.Err() == nil && time.Since(l.at) <= rereadAfter { // or this process was stopped, and another node may have it
-				errs = append(errs, k.put(ip, index))
+				errs = append(errs, k.put(ip, link.Index))
 			}
 		}
 	}
