@@ -349,7 +349,9 @@ func (m *Member) Status() Status {
 	for _, name := range slices.Sorted(maps.Keys(m.peers)) {
 		if p := m.peers[name]; !p.heard.IsZero() {
 			s.Members = append(s.Members, p.state)
-			s.Alive[name] = p.alive
+			if p.alive {
+				s.Alive[name] = true
+			}
 		}
 	}
 	s.Objections, s.Unheld, s.Lost = map[netip.Addr]Objections{}, map[netip.Addr]time.Time{}, map[netip.Addr]string{}

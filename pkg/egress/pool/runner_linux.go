@@ -541,22 +541,12 @@ func (r *Runner) describe(logger klog.Logger) {
 	before := r.status
 	r.status = s
 	r.mu.Unlock()
-	if s.Of > 0 && (s.Majority != before.Majority || !slices.Equal(s.alive(), before.alive())) {
-		logger.Info("The pool has changed", "alive", s.alive(), "of", s.Pool, "majority", s.Majority)
+	if s.Of > 0 && (s.Majority != before.Majority || !maps.Equal(s.Alive, before.Alive)) {
+		logger.Info("The pool has changed", "alive", slices.Sorted(maps.Keys(s.Alive)), "of", s.Pool, "majority", s.Majority)
 	}
 	if r.config.Changed != nil && !maps.Equal(inUse(before), inUse(s)) {
 		r.config.Changed()
 	}
-}
-
-// alive are the names of the nodes that are.
-func (s Status) alive() (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(s.Alive)) {
-		if s.Alive[name] {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // inUse are those of this node's claims that another host has, with its MAC.
