@@ -14,20 +14,6 @@ var (
 	_ status.PoolSource = &Extension{}
 )
 
-// Snapshot is part of [status.Source].
-func (e *Extension) Snapshot() status.Snapshot { return e.report.Snapshot() }
-
-// Changed is part of [status.Source].
-func (e *Extension) Changed() <-chan struct{} { return e.report.Changed() }
-
-// Verify is part of [status.Source].
-func (e *Extension) Verify(ctx context.Context) (map[string][]string, error) {
-	return e.report.Verify(ctx)
-}
-
-// Usage returns a [status.Usage].
-func (e *Extension) Usage(ctx context.Context) (any, error) { return e.report.Usage(ctx) }
-
 // PortUsers returns a list of [status.PortUser], for a query that [status.AskedPort] reads.
 func (e *Extension) PortUsers(ctx context.Context, query url.Values) (any, error) {
 	return e.usage.Users(ctx, query)

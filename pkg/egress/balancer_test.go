@@ -55,7 +55,7 @@ func TestExtension_TellsWhatIsNotKnownOfMetalLB(t *testing.T) {
 		config.NodeName, config.LoadBalancerIPs, config.Steering.Mode, config.Ways.MetalLBNamespace = "node-a", true, holders.Auto, "metallb-system"
 		e := New(t.Context(), config)
 		e.steerer = e.newSteerer(t.Context(), nil, v1.IPv4Protocol)
-		e.report.SetParts(e.parts())
+		e.Reporter.SetParts(e.parts())
 		e.SetService(balanced())
 		e.ServicesKnown()
 		api, objects := metalLB("ns", "web", "node-a")
@@ -67,7 +67,7 @@ func TestExtension_TellsWhatIsNotKnownOfMetalLB(t *testing.T) {
 		if problems := e.Snapshot().SteeringProblems; len(problems) != 1 || !strings.Contains(problems[0], "rbac-metallb.yaml") {
 			t.Errorf("the status says %q", problems)
 		}
-		e.report.FaultsChanged()
+		e.Reporter.FaultsChanged()
 		if events := e.events.Standing(plan.Service{}); len(events) != 1 || events[0].About.Kind != "Node" || !strings.Contains(events[0].Note, "rbac-metallb.yaml") {
 			t.Errorf("Events %+v, want one about the Node", events)
 		}

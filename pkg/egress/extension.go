@@ -32,9 +32,9 @@ type Extension struct {
 	config Config
 	state  *cluster.State
 	events *tell.EventRecorder
-	// report tells how all parts stand.
-	report *report.Reporter
-	gate   *extension.Gate
+	// Reporter tells how all parts stand.
+	*report.Reporter
+	gate *extension.Gate
 	// steerer is nil if nothing is steered; Watch sets it.
 	steerer *steerer.Steerer
 	// clashes ends connections that have got the ports of others.
@@ -88,9 +88,6 @@ func (e *Extension) Wait() {
 		e.logger.Error(err, "The journal of source ports may lack its last lines")
 	}
 }
-
-// Summary may be called at any time.
-func (e *Extension) Summary() report.Summary { return e.report.Summary() }
 
 // changed asks for a sync if changed, for an object that changed at a time.
 func (e *Extension) changed(changed bool, at time.Time) {
@@ -173,7 +170,7 @@ func (e *Extension) EndpointSlicesKnown() { e.known(cluster.SlicesKind) }
 func (e *Extension) endpointsChanged(changed cluster.Effect, at time.Time) {
 	e.changed(changed == cluster.Here, at)
 	if changed == cluster.Elsewhere {
-		e.report.StatusChanged()
+		e.Reporter.StatusChanged()
 	}
 }
 

@@ -30,7 +30,7 @@ func TestFaults_OfThePool(t *testing.T) {
 		config.Pool = cluster.Pool{Networks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/28")}, Nodes: labels.SelectorFromSet(labels.Set{"pool": "yes"})}
 		e := New(ctx, config)
 		e.steerer = e.newSteerer(ctx, nil, v1.IPv4Protocol)
-		e.report.SetParts(e.parts())
+		e.Reporter.SetParts(e.parts())
 		defer e.running.Wait()
 		defer cancel()
 		e.keys.Set(holders.Keys{make([]byte, 32)})
@@ -55,7 +55,7 @@ func TestFaults_OfThePool(t *testing.T) {
 				return err == nil && (e.pool.Absent() == nil) == has
 			})
 			problems := strings.Join(e.Snapshot().SteeringProblems, "\n")
-			e.report.FaultsChanged()
+			e.Reporter.FaultsChanged()
 			troubles := e.events.Standing(plan.Service{})
 			status, err := e.PoolStatus()
 			if err != nil {
@@ -90,10 +90,10 @@ func TestExtension_SaysWhyThereIsNoPool(t *testing.T) {
 	}
 	e := New(t.Context(), inPool)
 	const noKey = "it has no key by which the other nodes know it: "
-	if err := e.report.NoKey(); !strings.Contains(err.Error(), noKey+"the Secret origin-node/origin-node-keys is not read yet") {
+	if err := e.Reporter.NoKey(); !strings.Contains(err.Error(), noKey+"the Secret origin-node/origin-node-keys is not read yet") {
 		t.Errorf("no key yet: %v", err)
 	}
-	e.report.KeysFail(errors.New("somebody has deleted it"))
+	e.Reporter.KeysFail(errors.New("somebody has deleted it"))
 	if err := e.poolConfig().NoKey(); !strings.Contains(err.Error(), noKey+"somebody has deleted it") {
 		t.Errorf("no key: %v", err)
 	}

@@ -35,7 +35,7 @@ func TestPortSecurity_UnavailableIsToldEverywhere(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := New(t.Context(), Config{Config: cluster.Config{NodeName: "node-a"}, PortSecurity: test.config})
-			e.report.FaultsChanged()
+			e.Reporter.FaultsChanged()
 			var events []string
 			for _, w := range e.events.Standing(plan.Service{}) {
 				if w.About.Kind == "Node" && w.Reason == "PodSourcesUnchecked" {

@@ -53,7 +53,7 @@ func (e *Extension) sync(ctx context.Context, f *ipFamily, regular bool) (again 
 	f.report(change, numbers, e.state.NodeFaults(f.name))
 	e.events.Update(map[v1.IPFamily]plan.Change{f.name: change})
 	f.planned.Store(true)
-	defer e.report.SyncEnded()
+	defer e.Reporter.SyncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {
 		return time.Time{}, false
 	}

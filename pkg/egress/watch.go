@@ -65,7 +65,7 @@ func (e *Extension) followHolders(client, claims kubernetes.Interface, outer v1.
 	}
 	e.steerer = e.newSteerer(ctx, client, outer)
 	e.events.Here = e.steerer.Here
-	e.report.SetParts(e.parts())
+	e.Reporter.SetParts(e.parts())
 	if e.pool != nil {
 		e.pool.Start(e.steerer)
 		e.running.Go(func() { shutdown.Delay(ctx, e.pool.GiveAllAway, e.pool.GoOn) })
@@ -85,14 +85,14 @@ func (e *Extension) shareKeys(ctx context.Context, client kubernetes.Interface) 
 	// The file is read before anything is announced.
 	keeper := keys.New(ctx, keys.Config{
 		Client: client, Namespace: e.config.Ways.LeaseNamespace, File: e.config.Ways.KeptKeys,
-		Ring: e.keys, Explain: e.explain, Failing: e.report.KeysFail,
+		Ring: e.keys, Explain: e.explain, Failing: e.Reporter.KeysFail,
 	})
 	e.running.Go(func() { keeper.Run(ctx) })
 	e.running.Go(func() {
 		for {
 			changed := e.keys.Changed()
 			e.changed(true, time.Now()) // the pool may wait for the first key
-			e.report.FaultsChanged()
+			e.Reporter.FaultsChanged()
 			select {
 			case <-ctx.Done():
 				return

@@ -45,7 +45,7 @@ func New(ctx context.Context, config Config) *Extension {
 		e.families[name] = newIPFamily(name, e.logger, config, func() { e.proxier.Repair() })
 	}
 	e.events = tell.NewEventRecorder(e.logger, config.Config, e.state)
-	e.report = report.New(klog.NewContext(ctx, e.logger), e.reportConfig())
+	e.Reporter = report.New(klog.NewContext(ctx, e.logger), e.reportConfig())
 	register() // what is counted before counts for nothing
 	if !config.Steering.Off() {
 		e.sourcePorts = sourceports.New(e.state, e.sourcePortsConfig())
@@ -62,7 +62,7 @@ func New(ctx context.Context, config Config) *Extension {
 	e.clashes = clashes.New(e.clashesConfig())
 	e.neighbours = neighbours.New(e.logger, e.neighboursConfig())
 	e.usage = usage.New(e.usageConfig())
-	e.report.SetParts(e.parts())
+	e.Reporter.SetParts(e.parts())
 	registerMetrics(e)
 	return e
 }
@@ -82,7 +82,7 @@ func kinds(config Config) []string {
 // registerMetrics adds the metrics to the registry that the proxy's endpoint serves. There
 // is one Extension in a process; where tests make more, the last one counts.
 func registerMetrics(e *Extension) {
-	report.Collect(e.report)
+	report.Collect(e.Reporter)
 	syncPeriod.WithLabelValues().Set(e.config.SyncPeriod.Seconds())
 	for _, kind := range e.gate.Missing() {
 		waitingForObjects.WithLabelValues(kind).Set(1)
@@ -131,7 +131,7 @@ func (e *Extension) clashesConfig() clashes.Config {
 // usageConfig is that of what counts flows.
 func (e *Extension) usageConfig() usage.Config {
 	return usage.Config{
-		NodeName: e.config.NodeName, Steered: !e.config.Steering.Off(), Fast: e.report.FastUsage,
+		NodeName: e.config.NodeName, Steered: !e.config.Steering.Off(), Fast: e.Reporter.FastUsage,
 		Written: func(name v1.IPFamily) kernel.Desired { return e.families[name].reconciler.Written() },
 		Ports:   func() []portblocks.Assignment { return e.sourcePorts.Assignments() },
 	}
@@ -141,7 +141,7 @@ func (e *Extension) usageConfig() usage.Config {
 func (e *Extension) neighboursConfig() neighbours.Config {
 	config := neighbours.Config{
 		SourceNATPriority: func(name v1.IPFamily) int32 { return e.families[name].reconciler.SourceNATPriority() },
-		LongestRest:       e.config.SyncPeriod / 2, Marked: e.report.MarksUsed, ChangedNAT: e.report.FaultsChanged,
+		LongestRest:       e.config.SyncPeriod / 2, Marked: e.Reporter.MarksUsed, ChangedNAT: e.Reporter.FaultsChanged,
 	}
 	if !e.config.Steering.Off() {
 		config.MarkMask = e.config.Ways.Kernel.MarkMask
@@ -172,7 +172,7 @@ func (e *Extension) poolConfig() poolnode.Config {
 			}
 		},
 		Reserved: func() map[netip.Addr]bool { return e.balancer.Reserved() },
-		Keys:     e.keys.For("pool"), NoKey: e.report.NoKey,
+		Keys:     e.keys.For("pool"), NoKey: e.Reporter.NoKey,
 		Missing: e.gate.Missing,
 	}
 }
@@ -182,7 +182,7 @@ func (e *Extension) sourcePortsConfig() sourceports.Config {
 	return sourceports.Config{
 		BlockSize: e.config.PortBlocks, LeaseNamespace: e.config.Ways.LeaseNamespace, Journal: e.config.Journal, Logger: e.logger,
 		Attachments: func() sourceports.Attachments { return e.attacher },
-		RequestSync: func() { e.changed(true, time.Now()) }, FaultsChanged: e.report.FaultsChanged,
+		RequestSync: func() { e.changed(true, time.Now()) }, FaultsChanged: e.Reporter.FaultsChanged,
 		WarnPod: e.events.WarnPod, WarnNode: e.events.Warn, TellNode: e.events.Tell,
 		Explain: func(err error) error { return e.explain(err) },
 	}
@@ -191,7 +191,7 @@ func (e *Extension) sourcePortsConfig() sourceports.Config {
 // newAttacher returns what answers the CNI plugin. It gives pods their source ports if they get blocks.
 func (e *Extension) newAttacher() *attach.Attacher {
 	node := attach.Node{
-		Missing: e.gate.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.report.FaultsChanged,
+		Missing: e.gate.Missing, Failure: e.lastFailure, Await: e.awaitSyncs, Changed: e.changed, FaultsChanged: e.Reporter.FaultsChanged,
 		Via:      func(egressIP netip.Addr) string { return e.steerer.Via(egressIP) },
 		Event:    e.events.Tell,
 		Explain:  func(err error) error { return e.explain(err) },
@@ -218,13 +218,13 @@ func (e *Extension) newSteerer(ctx context.Context, client kubernetes.Interface,
 		},
 		Ports: e.sourcePorts, AsksBlocks: e.config.PortBlocks > 0, Balanced: e.config.FollowsMetalLB(),
 		RequestSync: func() { e.changed(true, time.Now()) }, Wake: e.wake, LeasesKnown: func() { e.known(cluster.LeasesKind) },
-		Came: e.clashes.Expect, Unannounced: e.report.AnnouncerFails,
+		Came: e.clashes.Expect, Unannounced: e.Reporter.AnnouncerFails,
 	})
 }
 
 // leasesFail is told why Leases cannot be used, or with nil that they can.
 func (e *Extension) leasesFail(what holders.Access, err error) {
-	e.report.LeasesFail(what, err)
+	e.Reporter.LeasesFail(what, err)
 	if what == holders.Reading && holders.IsRefused(err) {
 		e.steerer.LeasesRefused()
 	}
@@ -243,7 +243,7 @@ func (e *Extension) portGuardConfig() portguard.Config {
 	return portguard.Config{
 		Enabled: e.config.PortSecurity.Enabled, Unavailable: e.config.PortSecurity.Unavailable,
 		Keeper: portsecurity.Config{
-			Own: e.ownAddresses, Told: e.attacher.Behind, Away: e.state.Away, Period: e.config.SyncPeriod / 2, Changed: e.report.FaultsChanged, Placed: e.placed,
+			Own: e.ownAddresses, Told: e.attacher.Behind, Away: e.state.Away, Period: e.config.SyncPeriod / 2, Changed: e.Reporter.FaultsChanged, Placed: e.placed,
 		},
 	}
 }
