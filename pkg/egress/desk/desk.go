@@ -41,38 +41,31 @@ type Desk struct {
 
 // Snapshot returns the current state.
 func (d *Desk) Snapshot(ctx context.Context) (status.Snapshot, error) {
-	snapshot, _, _, err := d.read(ctx)
-	return snapshot, err
+	read, err := d.Read(ctx)
+	return read.Snapshot, err
 }
 
 // Pool returns the nodes that egress IPs are put on.
 func (d *Desk) Pool(ctx context.Context) (status.Pool, error) {
-	snapshot, config, objects, err := d.read(ctx)
+	read, err := d.Read(ctx)
 	if err != nil {
 		return status.Pool{}, err
 	}
-	return PoolFromAPI(config, objects, snapshot)
+	return PoolFromAPI(read.Config, read.Objects, read.Snapshot)
 }
 
-// Read is everything that a plan is made from.
+// Read is everything that a plan is made from, and the current state.
 type Read struct {
 	Config  egress.Config
 	Objects cluster.Objects
-	// LeftOut and Doubts are as in a Snapshot.
-	LeftOut, Doubts []string
+	status.Snapshot
 }
 
 // Read reads everything once.
 func (d *Desk) Read(ctx context.Context) (Read, error) {
-	snapshot, config, objects, err := d.read(ctx)
-	return Read{config, objects, snapshot.LeftOut, snapshot.Doubts}, err
-}
-
-// read is Read, and returns the current state.
-func (d *Desk) read(ctx context.Context) (status.Snapshot, egress.Config, cluster.Objects, error) {
 	found, err := d.find(ctx)
 	if err != nil {
-		return status.Snapshot{}, egress.Config{}, cluster.Objects{}, err
+		return Read{}, err
 	}
 	lists := make([][]runtime.Object, len(found))
 	err = inParallel(len(found), func(i int) (err error) {
@@ -82,9 +75,9 @@ func (d *Desk) read(ctx context.Context) (status.Snapshot, egress.Config, cluste
 		return err
 	})
 	if err != nil {
-		return status.Snapshot{}, egress.Config{}, cluster.Objects{}, err
+		return Read{}, err
 	}
-	return d.snapshot(found, lists, time.Now())
+	return d.build(found, lists, time.Now())
 }
 
 // find returns where each kind may be read.
@@ -125,8 +118,8 @@ func (a access) list(ctx context.Context) ([]runtime.Object, error) {
 	return meta.ExtractList(list)
 }
 
-// snapshot makes one of the objects of each kind.
-func (d *Desk) snapshot(found []access, lists [][]runtime.Object, now time.Time) (status.Snapshot, egress.Config, cluster.Objects, error) {
+// build makes a Read of the objects of each kind.
+func (d *Desk) build(found []access, lists [][]runtime.Object, now time.Time) (Read, error) {
 	var leftOut []string
 	objects := cluster.Objects{}
 	for i, a := range found {
@@ -142,7 +135,7 @@ func (d *Desk) snapshot(found []access, lists [][]runtime.Object, now time.Time)
 		for _, text := range leftOut {
 			err = errors.Join(err, errors.New(text))
 		}
-		return status.Snapshot{}, egress.Config{}, cluster.Objects{}, err
+		return Read{}, err
 	}
 	snapshot, err := FromAPI(config, objects, now)
 	if err != nil {
@@ -150,7 +143,7 @@ func (d *Desk) snapshot(found []access, lists [][]runtime.Object, now time.Time)
 	}
 	snapshot.LeftOut, snapshot.Doubts = leftOut, doubts
 	snapshot.Partly = slices.ContainsFunc(found, func(a access) bool { return a.partial && a.leftOut != "" })
-	return snapshot, config, objects, nil
+	return Read{config, objects, snapshot}, nil
 }
 
 // add adds the objects of a kind.

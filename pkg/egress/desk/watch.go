@@ -65,9 +65,9 @@ func (d *Desk) follow(ctx context.Context, found []access, stores []cache.Store,
 				lists[i] = append(lists[i], object.(runtime.Object))
 			}
 		}
-		snapshot, _, _, err := d.snapshot(found, lists, began)
+		read, err := d.build(found, lists, began)
 		if err == nil {
-			err = see(snapshot)
+			err = see(read.Snapshot)
 		}
 		if err != nil {
 			return err
