@@ -23,11 +23,8 @@ type Client struct{ path string }
 func NewClient(path string) *Client { return &Client{path} }
 
 // Snapshot returns the current state.
-func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
-	defer cancel()
-	var snapshot Snapshot
-	err := c.ask(ctx, snapshotPath, decodeInto(&snapshot))
+func (c *Client) Snapshot(ctx context.Context) (snapshot Snapshot, err error) {
+	err = c.document(ctx, clientTimeout, http.MethodGet, snapshotPath, &snapshot)
 	return snapshot, err
 }
 
@@ -35,7 +32,7 @@ func (c *Client) Snapshot(ctx context.Context) (Snapshot, error) {
 // an error, which it returns, or ctx ends, when it returns nil, or the node ends or drops
 // the connection, which is an error. Changes that come fast are taken together.
 func (c *Client) Watch(ctx context.Context, see func(Snapshot) error) error {
-	err := c.ask(ctx, snapshotPath+"?"+watchQuery+"=true", func(body io.Reader) error {
+	err := c.request(ctx, http.MethodGet, snapshotPath+"?"+watchQuery+"=true", func(body io.Reader) error {
 		documents := json.NewDecoder(body)
 		for {
 			var snapshot Snapshot
@@ -56,32 +53,26 @@ func (c *Client) Watch(ctx context.Context, see func(Snapshot) error) error {
 // Verify returns what of the kernel differs from the plan, by IP family. A family that was
 // compared and agrees is there with nothing.
 func (c *Client) Verify(ctx context.Context) (map[string][]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, verifyTimeout+clientTimeout)
-	defer cancel()
 	var result verification
-	err := c.ask(ctx, verifyPath, decodeInto(&result))
+	err := c.Get(ctx, verifyPath, &result)
 	return result.Differences, err
 }
 
 // Get asks for a [Resource], and decodes its document into target.
 func (c *Client) Get(ctx context.Context, path string, target any) error {
-	ctx, cancel := context.WithTimeout(ctx, verifyTimeout+clientTimeout)
-	defer cancel()
-	return c.ask(ctx, path, decodeInto(target))
+	return c.document(ctx, verifyTimeout+clientTimeout, http.MethodGet, path, target)
 }
 
-func decodeInto(target any) func(io.Reader) error {
-	return func(body io.Reader) error {
+// document makes one request within that time, and decodes the document of the answer into target.
+func (c *Client) document(ctx context.Context, within time.Duration, method, resource string, target any) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return c.request(ctx, method, resource, func(body io.Reader) error {
 		if err := json.NewDecoder(body).Decode(target); err != nil {
 			return fmt.Errorf("reading the node's answer: %w", err)
 		}
 		return nil
-	}
-}
-
-// ask asks for something and lets use read the answer.
-func (c *Client) ask(ctx context.Context, resource string, use func(io.Reader) error) error {
-	return c.request(ctx, http.MethodGet, resource, use)
+	})
 }
 
 // request makes one request and lets use read the answer.

@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/netip"
 	"time"
@@ -92,24 +91,19 @@ func (s *server) addPool(mux *http.ServeMux) {
 	if !ok {
 		return
 	}
-	tell := func(w http.ResponseWriter) {
-		pool, err := source.PoolStatus()
-		if err != nil {
-			s.answer(w, http.StatusConflict, failure{err.Error()})
-			return
+	tell := func(w http.ResponseWriter, err error) {
+		var pool Pool
+		if err == nil {
+			pool, err = source.PoolStatus()
 		}
-		s.answer(w, http.StatusOK, pool)
+		s.tell(w, pool, err, http.StatusConflict)
 	}
 	change := func(now bool) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
-			if err := source.Drain(now, r.URL.RawQuery != untilRestart); err != nil {
-				s.answer(w, http.StatusConflict, failure{err.Error()})
-				return
-			}
-			tell(w)
+			tell(w, source.Drain(now, r.URL.RawQuery != untilRestart))
 		}
 	}
-	mux.HandleFunc("GET "+poolPath, func(w http.ResponseWriter, _ *http.Request) { tell(w) })
+	mux.HandleFunc("GET "+poolPath, func(w http.ResponseWriter, _ *http.Request) { tell(w, nil) })
 	mux.HandleFunc("POST "+drainPath, change(true))
 	mux.HandleFunc("POST "+undrainPath, change(false))
 }
@@ -134,9 +128,7 @@ func (c *Client) Undrain(ctx context.Context) (Pool, error) {
 }
 
 func (c *Client) pool(ctx context.Context, method, resource string) (pool Pool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
-	defer cancel()
-	err = c.request(ctx, method, resource, func(body io.Reader) error { return decodeInto(&pool)(body) })
+	err = c.document(ctx, clientTimeout, method, resource, &pool)
 	return pool, err
 }
 

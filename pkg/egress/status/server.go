@@ -147,11 +147,7 @@ func (s *server) other(w http.ResponseWriter, r *http.Request, resource Resource
 		get = func(ctx context.Context) (any, error) { return resource.Ask(ctx, r.URL.Query()) }
 	}
 	document, err := get(ctx)
-	if err != nil {
-		s.answer(w, http.StatusInternalServerError, failure{err.Error()})
-		return
-	}
-	s.answer(w, http.StatusOK, document)
+	s.tell(w, document, err, http.StatusInternalServerError)
 }
 
 func (s *server) verify(w http.ResponseWriter, r *http.Request) {
@@ -165,11 +161,16 @@ func (s *server) verify(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	differences, err := s.source.Verify(ctx)
+	s.tell(w, verification{differences}, err, http.StatusInternalServerError)
+}
+
+// tell answers with a document; if there is an error instead, with that and a code.
+func (s *server) tell(w http.ResponseWriter, document any, err error, otherwise int) {
 	if err != nil {
-		s.answer(w, http.StatusInternalServerError, failure{err.Error()})
+		s.answer(w, otherwise, failure{err.Error()})
 		return
 	}
-	s.answer(w, http.StatusOK, verification{differences})
+	s.answer(w, http.StatusOK, document)
 }
 
 // answer is write for whoever cannot do anything about a reader that has gone.
