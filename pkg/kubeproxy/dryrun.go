@@ -246,7 +246,7 @@ func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (cluster.Ob
 func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, objects *cluster.Objects, warnings io.Writer) error {
 	leases, err := client.CoordinationV1().Leases(p.extension.Ways.LeaseNamespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		_, _ = fmt.Fprintf(warnings, "It is not known which egress IPs other nodes have: listing Leases: %v\n", holders.Explain(err))
+		_, _ = fmt.Fprintf(warnings, "It is not known which egress IPs other nodes have: listing Leases: %v\n", holders.Explain(err, nil))
 	} else {
 		objects.Leases = pointers(leases.Items)
 	}

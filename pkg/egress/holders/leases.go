@@ -44,23 +44,19 @@ func (l Leases) failing(what Access, err error) {
 	}
 }
 
-// explain adds to an error what an operator needs to act on it.
-func (l Leases) explain(err error) error {
-	if l.Explain != nil && !IsRefused(err) {
-		return l.Explain(err)
-	}
-	return Explain(err)
-}
-
 // IsRefused tells whether an error about Leases says that a right or the namespace is missing.
 func IsRefused(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) }
 
-// Explain adds to an error about Leases which right or namespace is missing, if one is.
-func Explain(err error) error {
-	if IsRefused(err) {
+// Explain adds to an error about Leases, or another object in their namespace, which right or namespace is missing, if one is. Any other
+// one gets from explain, if that is not nil, what an operator needs to act on it.
+func Explain(err error, explain func(error) error) error {
+	switch {
+	case IsRefused(err):
 		return fmt.Errorf("%w; apply images/node/rbac.yaml, which has the namespace of the Leases and the rights in it; if egress-snat-lease-namespace names another namespace than it does, change it accordingly", err)
+	case err == nil || explain == nil:
+		return err
 	}
-	return err
+	return explain(err)
 }
 
 // reasonOf is what of an error about Leases is news if it is another one: the texts of requests that failed for one reason differ.

@@ -113,7 +113,7 @@ func (p *Publisher) dueAt(wanted announcement, rewrite bool, now time.Time) time
 func (p *Publisher) try(ctx context.Context, wanted announcement) (after time.Duration) {
 	logger := klog.FromContext(ctx)
 	if err := p.write(ctx, wanted); err != nil {
-		if err = p.leases.explain(err); ctx.Err() == nil && p.trouble.Changes(reasonOf(err)) {
+		if err = Explain(err, p.leases.Explain); ctx.Err() == nil && p.trouble.Changes(reasonOf(err)) {
 			p.leases.failing(Writing, err)
 			logger.Error(err, "Cannot announce this node's egress IPs to the other nodes; will retry, the same failure is not logged again",
 				"lease", klog.KRef(p.leases.Namespace, p.node))

@@ -129,7 +129,7 @@ func (w *leaseWatch) failed(_ context.Context, _ *cache.Reflector, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return // watches end like this
 	}
-	if err = w.leases.explain(err); w.trouble.Changes(reasonOf(err)) {
+	if err = Explain(err, w.leases.Explain); w.trouble.Changes(reasonOf(err)) {
 		w.leases.failing(Reading, err)
 		w.logger.Error(err, "Cannot learn which nodes have which egress IPs; will retry, the same failure is not logged again",
 			"namespace", w.leases.Namespace)

@@ -180,7 +180,7 @@ func (k *Keeper) write(ctx context.Context, secret *v1.Secret, next shared) {
 	if apierrors.IsConflict(err) {
 		err = nil // the watch brings it
 	}
-	if k.setFault(ctx, unmade, k.explain(err)); err != nil || written == nil || len(written.Data) == 0 {
+	if k.setFault(ctx, unmade, holders.Explain(err, k.config.Explain)); err != nil || written == nil || len(written.Data) == 0 {
 		return
 	}
 	klog.FromContext(ctx).Info("Changed the keys that the nodes share", "secret", klog.KObj(secret), "step", next.step, "keys", len(next.keys))
@@ -229,15 +229,6 @@ func (k *Keeper) tell() {
 	}
 }
 
-// explain adds to an error of the client what an operator needs to act on it.
-func (k *Keeper) explain(err error) error {
-	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
-	if err != nil && k.config.Explain != nil && !refused {
-		return k.config.Explain(err)
-	}
-	return holders.Explain(err)
-}
-
 // watch takes the Secret's versions until ctx ends.
 func (k *Keeper) watch(ctx context.Context) {
 	informer := cache.NewSharedIndexInformer(k.source(), &v1.Secret{}, 0, nil)
@@ -277,7 +268,7 @@ func (k *Keeper) failed(_ context.Context, _ *cache.Reflector, err error) {
 	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && len(k.config.Ring.Keys()) > 0 {
 		return
 	}
-	k.change(func() { k.unread = k.explain(err) })
+	k.change(func() { k.unread = holders.Explain(err, k.config.Explain) })
 }
 
 // set takes a version of the Secret; nil for none. Whoever changes its labels or annotations does not put off a rotation.

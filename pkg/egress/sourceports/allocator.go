@@ -120,7 +120,7 @@ func New(state *cluster.State, config Config) *Allocator {
 	}
 	al.keeper = portblocks.NewKeeper(portblocks.Config{
 		Namespace: config.LeaseNamespace, NodeName: state.Config.NodeName,
-		Explain: func(err error) error { return holders.Explain(config.Explain(err)) },
+		Explain: func(err error) error { return holders.Explain(err, config.Explain) },
 		Changed: func() {
 			if al.mayDiffer() {
 				config.RequestSync()
