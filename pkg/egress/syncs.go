@@ -51,7 +51,7 @@ func (e *Extension) sync(ctx context.Context, f *ipFamily, regular bool) (again 
 	p := cluster.Planned{State: e.state, Family: f.name, Steering: ways}
 	numbers := p.Numbers()
 	f.report(change, numbers, e.state.NodeFaults(f.name))
-	e.events.Update(map[v1.IPFamily]plan.Change{f.name: change})
+	e.events.Update(f.name, change)
 	f.planned.Store(true)
 	defer e.Reporter.SyncEnded()
 	if !slices.Contains(e.proxier.Served(), f.name) {

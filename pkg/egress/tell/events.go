@@ -95,30 +95,25 @@ const mostNews = 100
 
 // Tell says something about this node, once. It does not block.
 func (r *EventRecorder) Tell(reason plan.Reason, note string) {
-	r.tell(v1.EventTypeNormal, reason, note)
+	r.tell(extension.NodeReference(r.nodeName), v1.EventTypeNormal, reason, note)
 }
 
 // Warn says what is wrong with this node, once. It does not block.
 func (r *EventRecorder) Warn(reason plan.Reason, note string) {
-	r.tell(v1.EventTypeWarning, reason, note)
-}
-
-func (r *EventRecorder) tell(kind string, reason plan.Reason, note string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.news) < mostNews {
-		r.news = append(r.news, Warning{About: extension.NodeReference(r.nodeName), Reason: reason, Note: extension.ValidNote(note), kind: kind})
-		r.wake.Send()
-	}
+	r.tell(extension.NodeReference(r.nodeName), v1.EventTypeWarning, reason, note)
 }
 
 // WarnPod says what is wrong with a pod of this node, once. It does not block.
 func (r *EventRecorder) WarnPod(namespace, name, uid string, reason plan.Reason, note string) {
+	about := v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}
+	r.tell(about, v1.EventTypeWarning, reason, note)
+}
+
+func (r *EventRecorder) tell(about v1.ObjectReference, kind string, reason plan.Reason, note string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.news) < mostNews {
-		about := v1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: namespace, Name: name, UID: types.UID(uid)}
-		r.news = append(r.news, Warning{About: about, Reason: reason, Note: extension.ValidNote(note), kind: v1.EventTypeWarning})
+		r.news = append(r.news, Warning{About: about, Reason: reason, Note: extension.ValidNote(note), kind: kind})
 		r.wake.Send()
 	}
 }
@@ -166,13 +161,9 @@ func NewEventRecorder(logger klog.Logger, config cluster.Config, state *cluster.
 	}
 }
 
-// Update says what is refused now, where the plans of the IP families changed. It does not block.
-func (r *EventRecorder) Update(changes map[v1.IPFamily]plan.Change) {
-	refusals := map[v1.IPFamily]map[plan.Service]cluster.Refused{}
-	for family, change := range changes {
-		refusals[family] = refusalsOf(change, cluster.Planned{State: r.state, Family: family})
-	}
-	r.set(refusals)
+// Update says what is refused now, where the plan of an IP family changed. It does not block.
+func (r *EventRecorder) Update(family v1.IPFamily, change plan.Change) {
+	r.set(family, refusalsOf(change, cluster.Planned{State: r.state, Family: family}))
 }
 
 // refusalsOf returns the refusals of those Services that a change of a plan is about.
@@ -192,54 +183,46 @@ func refusalsOf(change plan.Change, p cluster.Planned) map[plan.Service]cluster.
 }
 
 // describe returns what is to be told of Services that are refused something.
-func (r *EventRecorder) describe(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) map[v1.IPFamily]map[plan.Service]refused {
-	described := map[v1.IPFamily]map[plan.Service]refused{}
+func (r *EventRecorder) describe(family v1.IPFamily, refusals map[plan.Service]cluster.Refused) map[plan.Service]refused {
+	p := cluster.Planned{State: r.state, Family: family}
 	var here map[netip.Addr]bool
 	if r.Here != nil {
 		here = r.Here()
 	}
-	for family, byService := range refusals {
-		p := cluster.Planned{State: r.state, Family: family}
-		described[family] = make(map[plan.Service]refused, len(byService))
-		for service, of := range byService {
-			told := refused{Refused: of, uid: r.state.UID(service), own: p.Tells(service, of.Refusals, here)}
-			told.Refusals = oneForEachReason(of.Refusals, told.own)
-			described[family][service] = told
-		}
+	described := make(map[plan.Service]refused, len(refusals))
+	for service, of := range refusals {
+		told := refused{Refused: of, uid: r.state.UID(service), own: p.Tells(service, of.Refusals, here)}
+		told.Refusals = oneForEachReason(of.Refusals, told.own)
+		described[service] = told
 	}
 	return described
 }
 
-// set says what these Services are refused now, by IP family.
-func (r *EventRecorder) set(refusals map[v1.IPFamily]map[plan.Service]cluster.Refused) {
-	r.take(r.describe(refusals))
+// set says what these Services are refused now in an IP family.
+func (r *EventRecorder) set(family v1.IPFamily, refusals map[plan.Service]cluster.Refused) {
+	r.take(family, r.describe(family, refusals))
 }
 
 // take takes what is to be told of Services. What was found out of an object that was made anew since is not told.
-func (r *EventRecorder) take(described map[v1.IPFamily]map[plan.Service]refused) {
+func (r *EventRecorder) take(family v1.IPFamily, described map[plan.Service]refused) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changed := map[plan.Service]bool{}
-	for family, byService := range described {
-		for service, of := range byService {
-			if len(of.Refusals) == 0 && r.refusals[service] == nil && r.troubles[service] == nil || r.isFormer(service, of.uid) {
-				continue
-			}
-			if another := r.meet(service, of.uid); another || len(of.Refusals) > 0 || r.refusals[service] != nil {
-				r.refuse(service, family, of)
-				changed[service] = true
-			}
+	changed := false
+	for service, of := range described {
+		if len(of.Refusals) == 0 && r.refusals[service] == nil && r.troubles[service] == nil || r.isFormer(service, of.uid) {
+			continue
+		}
+		if another := r.meet(service, of.uid); another || len(of.Refusals) > 0 || r.refusals[service] != nil {
+			r.refuse(service, family, of)
+			r.replace(service, r.warningsAbout(service))
+			r.part(service)
+			changed = true
 		}
 	}
-	if len(changed) == 0 {
-		return
+	if changed {
+		r.replace(plan.Service{}, r.warningsAboutNode())
+		r.wake.Send()
 	}
-	for service := range changed {
-		r.replace(service, r.warningsAbout(service))
-		r.part(service)
-	}
-	r.replace(plan.Service{}, r.warningsAboutNode())
-	r.wake.Send()
 }
 
 // SetTroubles says what is wrong with where the egress IPs of Services are, with no Service what is wrong with

@@ -128,7 +128,7 @@ func say(r *EventRecorder, refusals ...plan.Refusal) {
 	for _, refusal := range refusals {
 		said[refusal.Service] = cluster.Refused{Refusals: append(said[refusal.Service].Refusals, refusal)}
 	}
-	r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{v1.IPv4Protocol: said})
+	r.set(v1.IPv4Protocol, said)
 }
 
 // dueAt returns the warnings that a node writes at a time.
@@ -197,18 +197,18 @@ func TestEventRecorder_OlderDescription(t *testing.T) {
 	state := stateWith(1)
 	r := newTestRecorder("node-0", state)
 	web := plan.Service{Namespace: "ns", Name: "web"}
-	of := func(family v1.IPFamily, reason plan.Reason) map[v1.IPFamily]map[plan.Service]cluster.Refused {
-		return map[v1.IPFamily]map[plan.Service]cluster.Refused{family: {web: {Refusals: []plan.Refusal{refusal("web", reason, "")}}}}
+	of := func(reason plan.Reason) map[plan.Service]cluster.Refused {
+		return map[plan.Service]cluster.Refused{web: {Refusals: []plan.Refusal{refusal("web", reason, "")}}}
 	}
-	r.set(of(v1.IPv4Protocol, plan.NotAllowed))
-	older := r.describe(of(v1.IPv4Protocol, plan.NotAllowed))
+	r.set(v1.IPv4Protocol, of(plan.NotAllowed))
+	older := r.describe(v1.IPv4Protocol, of(plan.NotAllowed))
 	state.SetService(clustertest.NewService("web", func(svc *v1.Service) { svc.UID = "second" }))
-	r.set(of(v1.IPv6Protocol, plan.NodeAddress))
-	r.take(older)
+	r.set(v1.IPv6Protocol, of(plan.NodeAddress))
+	r.take(v1.IPv4Protocol, older)
 	if got := r.Standing(web); len(got) != 1 || got[0].Reason != plan.NodeAddress || got[0].About.UID != "second" {
 		t.Errorf("told are %+v, want what is said of the second object", got)
 	}
-	r.set(of(v1.IPv4Protocol, plan.NotAllowed))
+	r.set(v1.IPv4Protocol, of(plan.NotAllowed))
 	if got := r.Standing(web); len(got) != 2 {
 		t.Errorf("told are %+v, want what is said by both families", got)
 	}
@@ -236,7 +236,7 @@ func TestEventRecorder_MadeAnew(t *testing.T) {
 	trouble := map[plan.Service][]Trouble{web: {{Reason: "EgressIPLost", Note: "nobody has it"}}}
 	refused := cluster.Refused{Refusals: []plan.Refusal{refusal("web", plan.NotAllowed, "")}}
 	of := func(family v1.IPFamily, refused cluster.Refused) {
-		r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{family: {web: refused}})
+		r.set(family, map[plan.Service]cluster.Refused{web: refused})
 	}
 	of(v1.IPv4Protocol, refused)
 	of(v1.IPv6Protocol, refused)
@@ -273,7 +273,8 @@ func TestEventRecorder_MadeAnew(t *testing.T) {
 func TestEventRecorder_OneEventForBothFamilies(t *testing.T) {
 	r := newTestRecorder("node-0", stateWith(1))
 	of := map[plan.Service]cluster.Refused{{Namespace: "ns", Name: "web"}: {Refusals: []plan.Refusal{refusal("web", plan.NotAllowed, "")}}}
-	r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{v1.IPv4Protocol: of, v1.IPv6Protocol: of})
+	r.set(v1.IPv4Protocol, of)
+	r.set(v1.IPv6Protocol, of)
 	if got := texts(dueAt(r, time.Now())); len(got) != 1 {
 		t.Errorf("Events %q, want one", got)
 	}
@@ -285,7 +286,7 @@ func TestEventRecorder_NotAllEgressIPs(t *testing.T) {
 	of := refusal("web", plan.NotAllowed, "")
 	of.EgressIP = netip.MustParseAddr("203.0.113.10")
 	for others, says := range map[bool]string{false: "No egress IP: ", true: "Not all egress IPs: "} {
-		r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{v1.IPv4Protocol: {of.Service: {Refusals: []plan.Refusal{of}, Others: others}}})
+		r.set(v1.IPv4Protocol, map[plan.Service]cluster.Refused{of.Service: {Refusals: []plan.Refusal{of}, Others: others}})
 		if got := dueAt(r, time.Now()); len(got) != 1 || !strings.HasPrefix(got[0].Note, says) {
 			t.Errorf("Events %+v, want one with %q", got, says)
 		}
@@ -308,7 +309,7 @@ func TestEventRecorder_FamiliesAreIndependent(t *testing.T) {
 		{v1.IPv4Protocol, nil, 0},
 		{v1.IPv6Protocol, nil, 0},
 	} {
-		r.set(map[v1.IPFamily]map[plan.Service]cluster.Refused{change.family: {web: {Refusals: change.refusals}}})
+		r.set(change.family, map[plan.Service]cluster.Refused{web: {Refusals: change.refusals}})
 		if got := texts(dueAt(r, time.Now())); len(got) != change.events {
 			t.Errorf("%s, %d refusals: Events %q, want %d", change.family, len(change.refusals), got, change.events)
 		}
