@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 const (
@@ -155,20 +156,13 @@ func (al *Allocator) secondsFor(a attachments.Attachment, had, firsts []attachme
 
 // watchFull gives pods a second block before all ports of their first one are in use, until ctx ends.
 func (al *Allocator) watchFull(ctx context.Context) {
-	timer := time.NewTimer(fullLook)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
+	for wait := fullLook; wake.Sleep(ctx.Done(), wait); {
 		began := time.Now()
-		wait := fullLook
+		wait = fullLook
 		if al.lookForFull(ctx) {
 			wait = widenAfter
 		}
-		timer.Reset(max(wait, fullLookShare*time.Since(began)))
+		wait = max(wait, fullLookShare*time.Since(began))
 	}
 }
 

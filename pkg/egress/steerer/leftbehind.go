@@ -15,6 +15,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/tell"
 	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // Other software that puts egress IPs on nodes may leave one behind when it dies: kube-vip does, and its next leader has the address on
@@ -30,13 +31,7 @@ const (
 // followRivals asks the network for addresses that are here, and that another node has got later, until the context ends.
 func (s *Steerer) followRivals(ctx context.Context) {
 	elsewhere, failed := rivals{}, failure.Streak{}
-	for ticker := time.NewTicker(askForRivals); ; {
-		select {
-		case <-ctx.Done():
-			ticker.Stop()
-			return
-		case <-ticker.C:
-		}
+	for wake.Sleep(ctx.Done(), askForRivals) {
 		open := s.outranked()
 		if len(open) == 0 && len(elsewhere) == 0 {
 			continue
