@@ -102,7 +102,11 @@ func (r *Reporter) steeringFaults() (faults []fault) {
 		return faults
 	}
 	add(unfollowed, "%v", r.parts().Balancer.Fault())
-	faults = append(faults, r.keyFaults()...)
+	if missing, err := r.keysState(); missing {
+		add(keyless, "this node has no key by which the other nodes know it, so it neither sends nor accepts direct announcements, has no part in the pool, and learns from the Leases alone where egress IPs are: %v", err)
+	} else {
+		add(rekeying, "this node has keys, but something is wrong with how they are shared or kept: %v", err)
+	}
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	for _, message := range r.faults.marked {
@@ -124,12 +128,7 @@ func (r *Reporter) note(set func(*standingFaults)) {
 
 // LeasesFail notes why Leases cannot be used, or with nil that they can.
 func (r *Reporter) LeasesFail(what holders.Access, err error) {
-	r.note(func(f *standingFaults) {
-		if f.leases == nil {
-			f.leases = map[holders.Access]error{}
-		}
-		f.leases[what] = err
-	})
+	r.note(func(f *standingFaults) { f.leases[what] = err })
 }
 
 // MarksUsed notes which rules of others use bits of the mark.
@@ -209,18 +208,6 @@ func (r *Reporter) keysState() (missing bool, failing error) {
 	r.faults.mu.Lock()
 	defer r.faults.mu.Unlock()
 	return missing, r.faults.keys
-}
-
-// keyFaults returns those of the keys.
-func (r *Reporter) keyFaults() []fault {
-	switch missing, err := r.keysState(); {
-	case r.parts().Steerer == nil || err == nil:
-		return nil
-	case missing:
-		return []fault{{keyless, fmt.Sprintf("this node has no key by which the other nodes know it, so it neither sends nor accepts direct announcements, has no part in the pool, and learns from the Leases alone where egress IPs are: %v", err)}}
-	default:
-		return []fault{{rekeying, fmt.Sprintf("this node has keys, but something is wrong with how they are shared or kept: %v", err)}}
-	}
 }
 
 // NoKey is why this node has no part in the pool.

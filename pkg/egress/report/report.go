@@ -98,7 +98,10 @@ type Reporter struct {
 // New returns a Reporter, of which nothing may be asked before SetParts. FaultsChanged tells nothing until then. Its metrics end with ctx, whose
 // logger it uses.
 func New(ctx context.Context, config Config) *Reporter {
-	return &Reporter{ctx: ctx, logger: klog.FromContext(ctx), config: config, changed: wake.NewBroadcast()}
+	return &Reporter{
+		ctx: ctx, logger: klog.FromContext(ctx), config: config, changed: wake.NewBroadcast(),
+		faults: standingFaults{leases: map[holders.Access]error{}},
+	}
 }
 
 // SetParts says which parts are to be asked from now on.
