@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,24 +52,13 @@ const (
 
 var faultKinds = []faultKind{unavailable, incomplete, unheard, unsaid, keyless, rekeying, unannounced, unfollowed, marked, absent, unclaimable}
 
-// reason is that of Events.
-func (k faultKind) reason() plan.Reason {
-	switch k {
-	case keyless:
-		return noKey
-	case rekeying:
-		return badKeys
-	case unannounced:
-		return notAnnouncing
-	case marked:
-		return markInUse
-	case absent:
-		return notInPool
-	case unclaimable:
-		return blocksUnclaimed
-	}
-	return notSteering
+// faultReasons are those of Events, where it is not notSteering.
+var faultReasons = map[faultKind]plan.Reason{
+	keyless: noKey, rekeying: badKeys, unannounced: notAnnouncing, marked: markInUse, absent: notInPool, unclaimable: blocksUnclaimed,
 }
+
+// reason is that of Events.
+func (k faultKind) reason() plan.Reason { return cmp.Or(faultReasons[k], notSteering) }
 
 // standingFaults are those that were told of, until they are over.
 type standingFaults struct {
