@@ -91,26 +91,17 @@ func (e *Extension) lastFailure(families []v1.IPFamily) error {
 	return errors.Join(errs...)
 }
 
-// awaitAll returns when each loop has made a sync that began after the call.
-func awaitAll(ctx context.Context, loops ...func(context.Context) error) error {
-	errs := make([]error, len(loops))
-	var waiting sync.WaitGroup
-	for i, await := range loops {
-		waiting.Go(func() { errs[i] = await(ctx) })
-	}
-	waiting.Wait()
-	return errors.Join(errs...)
-}
-
 // awaitSyncs returns when a sync that began after the call has succeeded in each of these IP families.
 func (e *Extension) awaitSyncs(ctx context.Context, families []v1.IPFamily, look bool) error {
-	var loops []func(context.Context) error
-	for _, name := range families {
+	errs := make([]error, len(families))
+	var waiting sync.WaitGroup
+	for i, name := range families {
 		f := e.families[name]
 		if look {
 			f.reconciler.RequestFullLook()
 		}
-		loops = append(loops, f.loop.Await)
+		waiting.Go(func() { errs[i] = f.loop.Await(ctx) })
 	}
-	return awaitAll(ctx, loops...)
+	waiting.Wait()
+	return errors.Join(errs...)
 }
