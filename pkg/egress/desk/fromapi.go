@@ -9,6 +9,8 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
@@ -86,10 +88,7 @@ func oldestLeaseFirst(leases []*coordinationv1.Lease) []*coordinationv1.Lease {
 
 // renewed returns when a Lease was renewed; zero if it does not say.
 func renewed(lease *coordinationv1.Lease) time.Time {
-	if lease.Spec.RenewTime == nil {
-		return time.Time{}
-	}
-	return lease.Spec.RenewTime.Time
+	return ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
 }
 
 // announced returns where the egress IPs of a family are, by the Leases. The way is that of packets from a node that does not

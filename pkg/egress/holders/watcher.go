@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 	"github.com/openshift/origin-node/pkg/failure"
@@ -201,11 +202,7 @@ func Assigning(lease *coordinationv1.Lease) (blocks []kernel.Block, revision uin
 // Announcing returns what a Lease announces, without what is wrong with it.
 func Announcing(lease *coordinationv1.Lease) (Announced, error) {
 	statement, err := readLease(lease)
-	e := Announced{Node: lease.Name, Statement: statement, Source: Lease}
-	if lease.Spec.RenewTime != nil {
-		e.Renewed = lease.Spec.RenewTime.Time
-	}
-	return e, err
+	return Announced{Node: lease.Name, Statement: statement, Source: Lease, Renewed: ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time}, err
 }
 
 // logWrong logs what is wrong with a Lease, once, unless there have been too many lines.
