@@ -14,11 +14,6 @@ import (
 )
 
 // How many lines the log has on refusals: so many at once, and one more each so often.
-// settles tells whether a refusal is mostly over when an EndpointSlice, or a Lease, has followed.
-func settles(reason plan.Reason) bool {
-	return reason == plan.AddressOfOtherPod || reason == plan.AddressNotChosen
-}
-
 const (
 	linesOfService, serviceLineEvery = 5, time.Minute
 	linesOfAll, lineEvery            = 20, 3 * time.Second
@@ -27,6 +22,11 @@ const (
 	// settledWithin is how long an EndpointSlice may take to follow the end of a pod.
 	settledWithin = time.Minute
 )
+
+// settles tells whether a refusal is mostly over when an EndpointSlice, or a Lease, has followed.
+func settles(reason plan.Reason) bool {
+	return reason == plan.AddressOfOtherPod || reason == plan.AddressNotChosen
+}
 
 // RefusalLog logs refusals, of each Service and of all together no more than a few at a time: whoever
 // may write a Service could fill the logs of all nodes by having something refused again and again.
