@@ -238,11 +238,11 @@ func (a *Announcer) step(ctx context.Context, now time.Time) (again time.Time) {
 		a.voices[ofBlocks].setPeers(others) // the same ones
 	}
 	strangers = append(strangers, a.exchange.only(asked)...)
+	if !self.IsValid() {
+		a.opened = netip.Addr{}
+		return time.Time{}
+	}
 	if a.socket == nil || a.opened != self {
-		if !self.IsValid() {
-			a.opened = netip.Addr{}
-			return time.Time{}
-		}
 		if !a.open(ctx, self) {
 			return now.Add(openAgain)
 		}

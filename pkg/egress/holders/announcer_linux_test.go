@@ -451,6 +451,22 @@ func TestAnnouncer_AddressOfANodeChanges(t *testing.T) {
 	})
 }
 
+// TestAnnouncer_NoAddressAnyMore: a node that has lost its address says nothing from it, however often it is woken, until it has it again.
+func TestAnnouncer_NoAddressAnyMore(t *testing.T) {
+	a, here := NewAnnouncer("node-a", 0, NewKeyring(ours)), netip.MustParseAddr("127.0.0.1")
+	defer a.close()
+	for i, self := range []netip.Addr{here, {}, {}, {}, here} {
+		before := a.Counts()
+		a.SetNodes(uint64(i), self, map[string]netip.Addr{"node-c": netip.MustParseAddr("127.0.0.2")})
+		a.SetAnnounced(statementOf(uint64(i+1), ips[0]))
+		next, after := a.step(t.Context(), time.Now()), a.Counts()
+		says := after[string(sent)]+after[string(failed)] > before[string(sent)]+before[string(failed)] // they fail: the port is 0
+		if says != self.IsValid() || next.IsZero() == self.IsValid() {
+			t.Errorf("step %d, with address %v: it says something: %t, and is due at %v", i, self, says, next)
+		}
+	}
+}
+
 // TestAnnouncer_OlderNodes: who is told of nodes late does not go back to them.
 func TestAnnouncer_OlderNodes(t *testing.T) {
 	a := NewAnnouncer("a", 0, NewKeyring(nil))
