@@ -350,6 +350,11 @@ func TestDesk_Who(t *testing.T) {
 	if _, _, err := kubectl(t, api, "who", "203.0.113.10:32300"); err == nil || !strings.Contains(err.Error(), "no right to list leases.coordination.k8s.io in the namespace origin-node") {
 		t.Errorf("no right: %v", err)
 	}
+	delete(api.forbidden, leasesPath)
+	delete(api.lists, leasesPath)
+	if _, _, err := kubectl(t, api, "who", "203.0.113.10:32300"); err == nil || !strings.HasPrefix(err.Error(), "list leases.coordination.k8s.io: ") {
+		t.Errorf("the API server has no Leases: %v", err)
+	}
 	if _, _, err := kubectl(t, api, "who", "203.0.113.10:32300", "--at=2026-11-20T03:12:00Z"); err == nil || !strings.Contains(err.Error(), "unknown flag: --at") {
 		t.Errorf("in the past: %v", err)
 	}

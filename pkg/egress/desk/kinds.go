@@ -112,7 +112,7 @@ func (k kind) find(ctx context.Context, namespace string) (access, error) {
 	switch {
 	case apierrors.IsForbidden(err):
 		a.readable, a.leftOut = false, fmt.Sprintf("no right to list %s%s: %s", k.resource, inNamespace(a.namespace), k.without)
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err) && k.exists != nil:
 		a.readable = false
 	case err != nil:
 		return access{}, fmt.Errorf("list %s: %w", k.resource, err)
