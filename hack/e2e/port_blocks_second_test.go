@@ -89,12 +89,12 @@ func (b *busyPod) close() {
 
 // connect opens so many connections that stay.
 func (b *busyPod) connect(n int) {
-	for i := range n {
+	for range n {
 		ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)
 		c, err := b.DialContext(ctx, "tcp", b.to.String())
 		cancel()
 		if err != nil {
-			b.blocksWorld.Fatalf("connection %d of %s: %v", len(b.conns)+i, b.pod.Name, err)
+			b.blocksWorld.Fatalf("connection %d of %s: %v", len(b.conns), b.pod.Name, err)
 		}
 		b.conns = append(b.conns, c)
 	}
