@@ -253,7 +253,12 @@ func (w *randomWorld) quiet() {
 // answeredAs waits until a pod is answered as an egress IP, if exactly one node has that.
 func (w *randomWorld) answeredAs(pod *lab.Host, to netip.AddrPort, want netip.Addr) {
 	w.Helper()
-	number := slices.Index(w.pool(), want) / len(w.families)
+	index := slices.Index(w.pool(), want)
+	if index < 0 {
+		w.Errorf("%s is bound to %s, which is none of the egress IPs", pod.Name, want)
+		return
+	}
+	number := index / len(w.families)
 	if len(w.held[number]) != 1 {
 		return
 	}
