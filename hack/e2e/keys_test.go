@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -56,7 +57,7 @@ func (w *world) kept() (key string) {
 			}
 			text, err := os.ReadFile(keptKeys(m))
 			if err != nil || !bytes.HasPrefix(text, []byte(key)) || info.Mode() != 0o600 {
-				return fmt.Errorf("%s keeps other keys, in a file of the mode %v, %w", m.Name, info.Mode(), err)
+				return errors.Join(fmt.Errorf("%s keeps other keys, in a file of the mode %v", m.Name, info.Mode()), err)
 			}
 		}
 		return nil
@@ -292,7 +293,7 @@ func (w *world) writeKeys(keys, step string) {
 		for _, m := range w.members {
 			text, err := os.ReadFile(keptKeys(m))
 			if lines := strings.Count(keys, "\n"); err != nil || !strings.HasPrefix(string(text), keys) || strings.Count(string(text), "\n") != lines+1 {
-				return fmt.Errorf("%s does not keep the %d keys of the Secret, %w", m.Name, lines, err)
+				return errors.Join(fmt.Errorf("%s does not keep the %d keys of the Secret", m.Name, lines), err)
 			}
 		}
 		return nil

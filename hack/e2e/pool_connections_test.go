@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -182,7 +183,7 @@ func (c *connections) heard(w *poolWorld, since time.Time) {
 			last, err := one.last, one.err
 			one.mu.Unlock()
 			if err != nil || last.Before(since) {
-				return fmt.Errorf("the connection of %s is silent for %v: %w", one.what, time.Since(last).Round(time.Millisecond), err)
+				return errors.Join(fmt.Errorf("the connection of %s is silent for %v", one.what, time.Since(last).Round(time.Millisecond)), err)
 			}
 		}
 		return nil

@@ -169,7 +169,7 @@ func (w *alternatives) restarted() {
 		w.must(err)
 		w.eventually(func() error {
 			if after, err := w.chosen(); err != nil || !cmp.Equal(before, after, cmpopts.EquateComparable(netip.Addr{})) {
-				return fmt.Errorf("the Leases say %v, %w; want %v", after, err, before)
+				return errors.Join(fmt.Errorf("the Leases say %v, want %v", after, before), err)
 			}
 			return nil
 		})

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestNode_RefusesPodOfHeadlessService(t *testing.T) {
 				return err
 			}
 		}
-		return fmt.Errorf("the headless Service has no endpoint yet, %w", err)
+		return errors.Join(errors.New("the headless Service has no endpoint yet"), err)
 	})
 	w.service("thief", "web", w.ips(10), func(svc *v1.Service) { svc.Spec.Selector = nil })
 	for i, address := range []string{pod.V4.String(), pod.V6.String()} {

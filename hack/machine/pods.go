@@ -51,7 +51,7 @@ func First(ctx context.Context, from *lab.Host, pod netip.Addr) ([]Answer, error
 func Ask(ctx context.Context, from *lab.Host, pod netip.Addr, to netip.AddrPort) (Answer, error) {
 	answers, err := ask(ctx, from, pod, "ask "+to.String())
 	if err != nil || len(answers) != 1 {
-		return Answer{}, fmt.Errorf("%d answers: %w", len(answers), err)
+		return Answer{}, errors.Join(fmt.Errorf("%d answers", len(answers)), err)
 	}
 	return answers[0], nil
 }

@@ -352,7 +352,7 @@ func (n *node) checkService() error {
 	}
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		if missing, err := iptables.MissingFromProxier(n.Save(family)); err != nil || len(missing) > 0 {
-			return fmt.Errorf("%s: missing: %v, %w", family, missing, err)
+			return errors.Join(fmt.Errorf("%s: missing: %v", family, missing), err)
 		}
 	}
 	return nil

@@ -432,7 +432,7 @@ func TestMode_WithoutEgressSNAT(t *testing.T) {
 	n.Says("Egress SNAT is off")
 	n.Eventually(soon, func() error {
 		if tables, err := n.Node().Run(n.Context(), "nft", "list", "tables"); err != nil || !strings.Contains(tables, "ip kube-proxy") {
-			return fmt.Errorf("the nftables proxier has no table: %s %w", tables, err)
+			return errors.Join(fmt.Errorf("the nftables proxier has no table: %s", tables), err)
 		}
 		return nil
 	})
