@@ -213,6 +213,7 @@ var (
 		"224.0.0.1", "127.0.0.1", "0.0.0.0", "0.1.2.3", "169.254.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "ff02::1",
 		"nonsense", "non:sense", "",
 	}
+	oddWords     = slices.Concat(oddIPs, []string{"fe80::1%eth0", "203.0.113", `"`, strings.Repeat("x", 120)})
 	podIPs       = []string{"10.128.0.1", "10.128.0.2", "10.128.0.3", "fd00:10:128::1", "fd00:10:128::2", "10.129.0.1"}
 	oddPodIPs    = []string{"10.128.0.02", "192.0.2.1", "198.51.100.1", "203.0.113.1", "10.128.0.99", "2001:db8::1", "nonsense"}
 	nodeIPs      = []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1", "2001:db8::2", "10.128.0.99", "10.128.0.1", "fd00:10:128::2", "172.30.0.1", "203.0.113.2", "nonsense"}
@@ -300,7 +301,7 @@ func (r random) arguments() oracle.Arguments {
 	a.AllProtocols, a.AllowNodeIPs, a.LoadBalancerIPs, a.ExcludeNodes = r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0
 	a.AllowedCIDRs = one(r, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"), prefixes("203.0.113.0/24", "2001:db8::/32"))
 	a.NamespaceCIDRs = one(r, nil, nil, nil, map[string][]netip.Prefix{"a": prefixes("203.0.113.0/31", "2001:db8:113::/64")},
-		map[string][]netip.Prefix{"*": prefixes("203.0.113.0/24", "2001:db8:113::/48")}, map[string][]netip.Prefix{"b": prefixes("203.0.113.0/24"), "*": prefixes("2001:db8::/32")})
+		map[string][]netip.Prefix{"*": prefixes("203.0.113.0/24", "2001:db8:113::/48")}, map[string][]netip.Prefix{"b": prefixes("203.0.113.0/29", "203.0.113.0/24"), "*": prefixes("2001:db8::/32")})
 	a.SteeringOff = r.IntN(4) == 0
 	a.AssignCIDRs = one(r, nil, nil, prefixes("203.0.113.2/31", "2001:db8::/127"))
 	a.ExcludeCIDRs = one(r, prefixes("169.254.0.0/16", "224.0.0.0/4", "fe80::/10"), nil, prefixes("198.51.100.0/24"))
@@ -345,13 +346,13 @@ func (r random) service() *v1.Service {
 		})
 	}
 	if r.IntN(4) == 0 {
-		svc.Annotations = map[string]string{"network.openshift.io/egress-snat": one(r, "true", "false", "nonsense", "", strings.Join(mostly(r, 3, egressIPs, oddIPs), ", "))}
+		svc.Annotations = map[string]string{"network.openshift.io/egress-snat": one(r, "true", "false", "nonsense", "", strings.Join(mostly(r, 3, egressIPs, oddWords), ", "))}
 	}
 	if r.IntN(4) == 0 {
 		if svc.Annotations == nil {
 			svc.Annotations = map[string]string{}
 		}
-		svc.Annotations["network.openshift.io/egress-ip"] = one(r, one(r, egressIPs...), one(r, egressIPs...), strings.Join(egressIPs, ","), one(r, egressIPs...)+","+one(r, egressIPs...), strings.Join(mostly(r, 3, egressIPs, oddIPs), ", "))
+		svc.Annotations["network.openshift.io/egress-ip"] = one(r, one(r, egressIPs...), one(r, egressIPs...), strings.Join(egressIPs, ","), strings.Join(some(r, 20, egressIPs), ","), one(r, egressIPs...)+","+one(r, egressIPs...), strings.Join(mostly(r, 3, egressIPs, oddWords), ", "))
 		if r.IntN(3) == 0 {
 			svc.Spec.ClusterIP = v1.ClusterIPNone
 			svc.Spec.Ports = svc.Spec.Ports[:r.IntN(len(svc.Spec.Ports)+1)]

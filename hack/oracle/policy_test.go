@@ -1,4 +1,4 @@
-package apply_test
+package oracle_test
 
 import (
 	"fmt"
@@ -8,15 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/openshift/origin-node/hack/apply"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
-	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
 )
@@ -31,23 +28,26 @@ func TestPolicy_AgreesWithThePlan(t *testing.T) {
 	refused := 0
 	for seed := range configs {
 		r := random{rand.New(rand.NewPCG(uint64(seed), 1))}
-		config := r.config()
+		arguments := r.arguments()
+		arguments.AssignCIDRs = nil // the pool's networks are no concern of apply
+		config := config(arguments)
 		validator := compile(t, config)
 		for range services {
 			svc := r.service()
-			said, want := validator.apply(svc, nil), planned(t, config, svc)
+			svc.Name = "web"
+			said, want := validator.apply(svc, nil), refusalsOf(t, config, svc)
 			switch {
 			case strings.Contains(svc.Annotations[cluster.Annotation], "::ffff:"): // it means something to the plan alone
 			case !canonical(svc):
 				if said == "" && len(want) > 0 {
-					t.Fatalf("seed %d: apply lets pass what the plan refuses: %q\n%+v\n%s", seed, want, config, text(svc))
+					t.Fatalf("seed %d: apply lets pass what the plan refuses: %q\n%+v\n%s", seed, want, config, claimOf(svc))
 				}
 			case config.LoadBalancerIPs && svc.Spec.Type == v1.ServiceTypeLoadBalancer && len(svc.Status.LoadBalancer.Ingress) == 0 && len(svc.Annotations) > 0:
 				if said != "" && len(want) == 0 { // what its load balancer gives it the plan alone sees
-					t.Fatalf("seed %d: apply says %q, and the plan lets it pass\n%+v\n%s", seed, said, config, text(svc))
+					t.Fatalf("seed %d: apply says %q, and the plan lets it pass\n%+v\n%s", seed, said, config, claimOf(svc))
 				}
 			case said == "" && len(want) > 0, said != "" && !slices.Contains(want, said):
-				t.Fatalf("seed %d: apply says %q, and the plan %q\n%+v\n%s", seed, said, want, config, text(svc))
+				t.Fatalf("seed %d: apply says %q, and the plan %q\n%+v\n%s", seed, said, want, config, claimOf(svc))
 			}
 			if said != "" {
 				refused++
@@ -60,8 +60,8 @@ func TestPolicy_AgreesWithThePlan(t *testing.T) {
 	}
 }
 
-// planned returns what the plan of a cluster with no other object says of a Service, by the reasons that it alone decides.
-func planned(t *testing.T, config cluster.Config, svc *v1.Service) (refusals []string) {
+// refusalsOf returns what the plan of a cluster with no other object says of a Service, by the reasons that it alone decides.
+func refusalsOf(t *testing.T, config cluster.Config, svc *v1.Service) (refusals []string) {
 	t.Helper()
 	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
 		p, err := cluster.PlanFor(family, config, cluster.Objects{Services: []*v1.Service{svc}})
@@ -105,12 +105,13 @@ func (v validator) apply(svc, old *v1.Service) string {
 	v.Helper()
 	refused, err := v.Apply(v.Context(), svc, old)
 	if err != nil {
-		v.Fatalf("%v\n%s", err, text(svc))
+		v.Fatalf("%v\n%s", err, claimOf(svc))
 	}
 	return refused
 }
 
-func text(svc *v1.Service) string {
+// claimOf is what decides whether a Service is refused.
+func claimOf(svc *v1.Service) string {
 	return fmt.Sprintf("namespace %s, annotations %q, external IPs %q, cluster IP %q, type %s, ingress %v", svc.Namespace, svc.Annotations, svc.Spec.ExternalIPs, svc.Spec.ClusterIP, svc.Spec.Type, svc.Status.LoadBalancer.Ingress)
 }
 
@@ -203,72 +204,4 @@ func TestPolicy_PortBlocks(t *testing.T) {
 			t.Errorf("%q of a Service without an egress IP: apply says %q", value, said)
 		}
 	}
-}
-
-// random makes random objects of few values.
-type random struct{ *rand.Rand }
-
-func one[T any](r random, of ...T) T { return of[r.IntN(len(of))] }
-
-func (r random) ips(most int, of []string) (ips []string) {
-	for range r.IntN(most + 1) {
-		ips = append(ips, one(r, of...))
-	}
-	return ips
-}
-
-var (
-	good = []string{"203.0.113.1", "203.0.113.2", "198.51.100.1", "2001:db8:113::1", "2001:db8:113::2"}
-	odd  = slices.Concat(good, good, []string{"203.0.113.01", "::ffff:203.0.113.2", "2001:DB8:113:0::1", "10.128.0.1", "fd00:10:128::1", "224.0.0.1", "127.0.0.1",
-		"0.0.0.0", "0.1.2.3", "169.254.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "ff02::1"})
-	words = slices.Concat(odd, []string{"nonsense", "", "fe80::1%eth0", "203.0.113", `"`, strings.Repeat("x", 120)})
-)
-
-func prefixes(texts ...string) (list []netip.Prefix) {
-	for _, text := range texts {
-		list = append(list, netip.MustParsePrefix(text))
-	}
-	return list
-}
-
-func (r random) config() cluster.Config {
-	return cluster.Config{
-		Steering:     cluster.Steering{Mode: one(r, holders.Off, holders.Auto)},
-		ClusterCIDRs: one(r, nil, prefixes("10.128.0.0/14", "fd00:10:128::/48")), LoadBalancerIPs: r.IntN(2) == 0, AllProtocols: r.IntN(2) == 0,
-		AllowedCIDRs: one(r, nil, prefixes("203.0.113.0/24", "2001:db8::/32"), prefixes("203.0.113.0/31")),
-		NamespaceCIDRs: one(r, nil, nil, map[string][]netip.Prefix{"shop": prefixes("203.0.113.0/31", "2001:db8:113::/64")},
-			map[string][]netip.Prefix{"shop": prefixes("203.0.113.2/32"), "bank": prefixes("203.0.113.0/29", "203.0.113.0/24"), "*": prefixes("198.51.100.0/24", "203.0.113.0/24")},
-			map[string][]netip.Prefix{"*": prefixes("2001:db8::/32", "203.0.113.1/32")}),
-	}
-}
-
-func (r random) service() *v1.Service {
-	svc := &v1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: one(r, "shop", "bank", "other"), Name: "web", CreationTimestamp: metav1.Time{Time: time.Unix(1000, 0)}},
-		Spec: v1.ServiceSpec{Type: one(r, v1.ServiceTypeClusterIP, v1.ServiceTypeLoadBalancer), ClusterIP: "172.30.0.10", ExternalIPs: r.ips(3, odd),
-			IPFamilies: one(r, []v1.IPFamily{v1.IPv4Protocol}, []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}),
-			Ports:      []v1.ServicePort{{Port: 80, Protocol: one(r, v1.ProtocolTCP, v1.ProtocolTCP, v1.ProtocolUDP, "", "ICMP")}}},
-		Status: v1.ServiceStatus{},
-	}
-	for _, ip := range r.ips(2, good) {
-		svc.Status.LoadBalancer.Ingress = append(svc.Status.LoadBalancer.Ingress, v1.LoadBalancerIngress{IP: ip, IPMode: one(r, nil, ptr.To(v1.LoadBalancerIPModeVIP), ptr.To(v1.LoadBalancerIPModeProxy))})
-	}
-	if r.IntN(3) == 0 {
-		svc.Annotations = map[string]string{cluster.Annotation: one(r, "true", "false", one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(3, words), ", "))}
-	}
-	if r.IntN(3) == 0 {
-		if svc.Annotations == nil {
-			svc.Annotations = map[string]string{}
-		}
-		svc.Annotations[cluster.EgressIPAnnotation] = one(r, one(r, words...), strings.Join(r.ips(3, good), ", "), strings.Join(r.ips(20, good), ","), strings.Join(r.ips(3, words), ", "))
-	}
-	switch r.IntN(12) {
-	case 0, 1:
-		svc.Spec.ClusterIP, svc.Spec.Type = v1.ClusterIPNone, v1.ServiceTypeClusterIP
-	case 2:
-		svc.Spec.ClusterIP, svc.Spec.Type = "", v1.ServiceTypeExternalName
-	case 3:
-		svc.Labels = map[string]string{"service.kubernetes.io/service-proxy-name": "other"}
-	}
-	return svc
 }
