@@ -144,10 +144,9 @@ func TestAttack_ForgedFarSides(t *testing.T) {
 func (w *poolWorld) forgeFarSides(ip string, connections *connections) (end func()) {
 	w.Helper()
 	egressIP, from := netip.MustParseAddr(ip), w.Control()
-	domain := map[bool]int{true: unix.AF_INET, false: unix.AF_INET6}[egressIP.Is4()]
 	fd := 0
 	w.must(from.Do(func() (err error) {
-		fd, err = unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+		fd, err = rawSocket(egressIP)
 		return err
 	}))
 	ctx, cancel := context.WithCancel(w.Context())
@@ -183,20 +182,6 @@ func sendForged(fd int, from, to netip.AddrPort) error {
 	segment = binary.BigEndian.AppendUint32(segment, rand.Uint32())
 	segment = binary.BigEndian.AppendUint32(segment, rand.Uint32())
 	segment = append(segment, length/4<<4, ack, 4, 0, 0, 0, 0, 0)
-	addresses := append(from.Addr().AsSlice(), to.Addr().AsSlice()...)
-	sum := uint32(unix.IPPROTO_TCP + length)
-	for both := append(addresses[:len(addresses):len(addresses)], segment...); len(both) > 0; both = both[2:] {
-		sum += uint32(binary.BigEndian.Uint16(both))
-	}
-	for sum > 0xffff {
-		sum = sum>>16 + sum&0xffff
-	}
-	binary.BigEndian.PutUint16(segment[16:], ^uint16(sum))
-	header := []byte{0x60, 0, 0, 0, 0, length, unix.IPPROTO_TCP, 64}
-	var address unix.Sockaddr = &unix.SockaddrInet6{Addr: to.Addr().As16()}
-	if to.Addr().Is4() {
-		header = []byte{0x45, 0, 0, 20 + length, 0, 0, 0, 0, 64, unix.IPPROTO_TCP, 0, 0}
-		address = &unix.SockaddrInet4{Addr: to.Addr().As4()}
-	}
-	return unix.Sendto(fd, append(append(header, addresses...), segment...), 0, address)
+	packet := lab.Packet(from.Addr(), to.Addr(), unix.IPPROTO_TCP, segment, 16)
+	return unix.Sendto(fd, packet, 0, lab.SocketAddress(netip.AddrPortFrom(to.Addr(), 0), 0))
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -146,50 +145,18 @@ func ofFamily(h *lab.Host, other netip.AddrPort) netip.Addr {
 
 // sendRaw sends a datagram from any address by a raw socket.
 func sendRaw(from netip.Addr, to netip.AddrPort) error {
-	domain, level, option := unix.AF_INET, unix.IPPROTO_IP, unix.IP_HDRINCL
-	var at unix.Sockaddr = &unix.SockaddrInet4{Addr: [4]byte(to.Addr().AsSlice()[:4])}
-	if to.Addr().Is6() {
-		domain, level, option = unix.AF_INET6, unix.IPPROTO_IPV6, unix.IPV6_HDRINCL
-		at = &unix.SockaddrInet6{Addr: to.Addr().As16()}
-	}
-	socket, err := unix.Socket(domain, unix.SOCK_RAW, unix.IPPROTO_RAW)
+	socket, err := rawSocket(to.Addr())
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(socket) }()
-	if err := unix.SetsockoptInt(socket, level, option, 1); err != nil {
-		return err
-	}
-	return unix.Sendto(socket, rawDatagram(from, to), 0, at)
+	return unix.Sendto(socket, lab.Datagram(netip.AddrPortFrom(from, 7777), to, "x"), 0, lab.SocketAddress(netip.AddrPortFrom(to.Addr(), 0), 0))
 }
 
-// rawDatagram returns an IP packet with a datagram of UDP. The kernel fills in the checksum of IPv4's header.
-func rawDatagram(from netip.Addr, to netip.AddrPort) []byte {
-	const length = 8 + 1
-	udp := binary.BigEndian.AppendUint16(nil, 7777)
-	udp = binary.BigEndian.AppendUint16(udp, to.Port())
-	udp = append(binary.BigEndian.AppendUint16(udp, length), 0, 0, 'x')
-	addresses := append(from.AsSlice(), to.Addr().AsSlice()...)
-	if to.Addr().Is4() {
-		return append(append([]byte{0x45, 0, 0, 20 + length, 0, 0, 0, 0, 64, unix.IPPROTO_UDP, 0, 0}, addresses...), udp...)
-	}
-	binary.BigEndian.PutUint16(udp[6:], checksum(append(append([]byte{0, length, 0, unix.IPPROTO_UDP}, addresses...), udp...)))
-	return append(append([]byte{0x60, 0, 0, 0, 0, length, unix.IPPROTO_UDP, 64}, addresses...), udp...)
-}
-
-// checksum is that of the Internet (RFC 1071).
-func checksum(bytes []byte) uint16 {
-	if len(bytes)%2 == 1 {
-		bytes = append(bytes, 0)
-	}
-	sum := uint32(0)
-	for ; len(bytes) > 0; bytes = bytes[2:] {
-		sum += uint32(binary.BigEndian.Uint16(bytes))
-	}
-	for sum > 0xffff {
-		sum = sum&0xffff + sum>>16
-	}
-	return ^uint16(sum)
+// rawSocket opens a socket for whole IP packets of an address's family.
+func rawSocket(to netip.Addr) (int, error) {
+	domain := map[bool]int{true: unix.AF_INET, false: unix.AF_INET6}[to.Is4()]
+	return unix.Socket(domain, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
 }
 
 // TestAttack_AddressOfAnotherPod: a pod that may change its addresses (CAP_NET_ADMIN) takes that of a bound pod, beside its own and

@@ -100,18 +100,18 @@ func (h *Host) SendUDPFrom(source, to netip.AddrPort, payload []byte) (err error
 		if err != nil {
 			return err
 		}
-		if err := unix.Bind(fd, socketAddress(source, device.Index)); err != nil {
+		if err := unix.Bind(fd, SocketAddress(source, device.Index)); err != nil {
 			return err
 		}
 	}
-	return unix.Sendto(fd, payload, 0, socketAddress(to, device.Index))
+	return unix.Sendto(fd, payload, 0, SocketAddress(to, device.Index))
 }
 
 // limitedBroadcast is that of the link (RFC 919).
 var limitedBroadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
 
-// socketAddress is an address, on a link if it is one of links.
-func socketAddress(addr netip.AddrPort, link int) unix.Sockaddr {
+// SocketAddress is an address for system calls, on a link if it is one of links.
+func SocketAddress(addr netip.AddrPort, link int) unix.Sockaddr {
 	if addr.Addr().Is4() {
 		return &unix.SockaddrInet4{Port: int(addr.Port()), Addr: addr.Addr().As4()}
 	}
@@ -134,39 +134,51 @@ func (h *Host) SendBehindAH(from, to netip.AddrPort, data string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unix.Close(fd)) }()
-	if err := unix.Bind(fd, socketAddress(netip.AddrPortFrom(from.Addr(), 0), device.Index)); err != nil {
+	if err := unix.Bind(fd, SocketAddress(netip.AddrPortFrom(from.Addr(), 0), device.Index)); err != nil {
 		return err
 	}
 	const words = 4 // of 4 bytes: what comes next, the words but for two, security parameters, number, and nothing that proves anything
 	header := [4 * words]byte{unix.IPPROTO_UDP, words - 2, 7: 1, 11: 1}
-	return unix.Sendto(fd, append(header[:], datagramOf(from, to, data)...), 0, socketAddress(netip.AddrPortFrom(to.Addr(), 0), device.Index))
-}
-
-// datagramOf is a UDP header and what follows it.
-func datagramOf(from, to netip.AddrPort, data string) []byte {
-	length := 8 + len(data)
-	datagram := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, from.Port()), to.Port())
-	datagram = append(append(datagram, byte(length>>8), byte(length), 0, 0), data...)
-	binary.BigEndian.PutUint16(datagram[6:], checksum(pseudoHeader(from.Addr(), to.Addr(), unix.IPPROTO_UDP, length), datagram))
-	return datagram
+	return unix.Sendto(fd, append(header[:], Datagram(from, to, data)[headerIPv6:]...), 0, SocketAddress(netip.AddrPortFrom(to.Addr(), 0), device.Index))
 }
 
 // Wrapped is what a datagram to the tunnel has inside (RFC 7348): another one, in a frame from one hardware address to another.
 func Wrapped(network uint32, receiver, sender net.HardwareAddr, from, to netip.AddrPort, data string) []byte {
-	const hops = 64
-	datagram := datagramOf(from, to, data)
-	length := len(datagram)
-	etherType, header := uint16(unix.ETH_P_IPV6), []byte{0x60, 0, 0, 0, byte(length >> 8), byte(length), unix.IPPROTO_UDP, hops}
+	etherType := uint16(unix.ETH_P_IPV6)
 	if from.Addr().Is4() {
-		const lengthIP = 20
 		etherType = unix.ETH_P_IP
-		header = []byte{0x45, 0, byte((lengthIP + length) >> 8), byte(lengthIP + length), 0, 0, 0, 0, hops, unix.IPPROTO_UDP, 0, 0}
-	}
-	header = append(append(header, from.Addr().AsSlice()...), to.Addr().AsSlice()...)
-	if from.Addr().Is4() {
-		binary.BigEndian.PutUint16(header[10:], checksum(header))
 	}
 	packet := binary.BigEndian.AppendUint32([]byte{0x08, 0, 0, 0}, network<<8)
 	packet = append(packet, ethernet(receiver, sender, etherType)...)
-	return append(append(packet, header...), datagram...)
+	return append(packet, Datagram(from, to, data)...)
 }
+
+// Datagram is an IP packet with a datagram of UDP.
+func Datagram(from, to netip.AddrPort, data string) []byte {
+	datagram := binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(nil, from.Port()), to.Port())
+	datagram = append(binary.BigEndian.AppendUint16(datagram, uint16(8+len(data))), 0, 0)
+	return Packet(from.Addr(), to.Addr(), unix.IPPROTO_UDP, append(datagram, data...), 6)
+}
+
+// Packet is an IP packet with a segment of another protocol, of which it fills in the checksum, at an index where the segment has zeros.
+func Packet(from, to netip.Addr, protocol byte, segment []byte, sum int) []byte {
+	const hops = 64
+	length := len(segment)
+	binary.BigEndian.PutUint16(segment[sum:], checksum(pseudoHeader(from, to, protocol, length), segment))
+	header := []byte{0x60, 0, 0, 0, byte(length >> 8), byte(length), protocol, hops}
+	if from.Is4() {
+		length += headerIPv4
+		header = []byte{0x45, 0, byte(length >> 8), byte(length), 0, 0, 0, 0, hops, protocol, 0, 0}
+	}
+	header = append(append(header, from.AsSlice()...), to.AsSlice()...)
+	if from.Is4() {
+		binary.BigEndian.PutUint16(header[10:], checksum(header))
+	}
+	return append(header, segment...)
+}
+
+// The lengths of IP headers without options.
+const (
+	headerIPv4 = 20
+	headerIPv6 = 40
+)

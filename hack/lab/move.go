@@ -122,11 +122,9 @@ func advertisement(mac net.HardwareAddr, addr netip.Addr) []byte {
 	message := append([]byte{icmpv6Advertisement, 0, 0, 0, override, 0, 0, 0}, addr.AsSlice()...)
 	message = append(append(message, targetLinkLayerAddress, 1), mac...)
 	allNodes := netip.IPv6LinkLocalAllNodes()
-	binary.BigEndian.PutUint16(message[2:], checksum(pseudoHeader(addr, allNodes, unix.IPPROTO_ICMPV6, len(message)), message))
-	frame := ethernet(net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}, mac, unix.ETH_P_IPV6)
-	frame = append(frame, 0x60, 0, 0, 0, 0, byte(len(message)), unix.IPPROTO_ICMPV6, 255)
-	frame = append(append(frame, addr.AsSlice()...), allNodes.AsSlice()...)
-	return append(frame, message...)
+	packet := Packet(addr, allNodes, unix.IPPROTO_ICMPV6, message, 2)
+	packet[7] = 255 // hops, which say that it comes from the same link
+	return append(ethernet(net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}, mac, unix.ETH_P_IPV6), packet...)
 }
 
 // pseudoHeader is what checksums include of the IP header (RFC 9293, section 3.1, and RFC 8200,

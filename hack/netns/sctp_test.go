@@ -56,20 +56,13 @@ func (n *node) sctpSocket(host *lab.Host, address netip.AddrPort) (fd int) {
 				return err
 			}
 		}
-		return unix.Bind(fd, sockaddr(address))
+		return unix.Bind(fd, lab.SocketAddress(address, 0))
 	})
 	if err != nil {
 		n.Fatal(err)
 	}
 	n.Cleanup(func() { _ = unix.Close(fd) })
 	return fd
-}
-
-func sockaddr(address netip.AddrPort) unix.Sockaddr {
-	if address.Addr().Is4() {
-		return &unix.SockaddrInet4{Port: int(address.Port()), Addr: address.Addr().As4()}
-	}
-	return &unix.SockaddrInet6{Port: int(address.Port()), Addr: address.Addr().As16()}
 }
 
 // associate has a pod make an association with the server, which answers one message. It returns the address that the server sees.
@@ -79,7 +72,7 @@ func (n *node) associate(pod *lab.Host, network string, server int) (seen netip.
 		return seen, err
 	}
 	client := n.sctpSocket(pod, netip.AddrPortFrom(of(network, pod.V4, pod.V6), 0))
-	if err := unix.Connect(client, sockaddr(n.outside(network))); err != nil {
+	if err := unix.Connect(client, lab.SocketAddress(n.outside(network), 0)); err != nil {
 		return seen, fmt.Errorf("connect: %w", err)
 	}
 	accepted, from, err := unix.Accept(server)
