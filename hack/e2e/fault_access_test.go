@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -51,7 +49,7 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 		{"no right to Services", withoutRight("services"), []string{`User "USER" cannot list resource "services"`}, "Services, headless Services, objects of MetalLB"}, // which belong to Services
 	}
 	w := newWatchedWorld(t, settings{nodes: 1 + len(badly)})
-	var managers []*manager
+	var managers []*process.Manager
 	for i, bad := range badly {
 		m := w.members[1+i]
 		k := bad.kubeconfig(w.world, m)
@@ -61,7 +59,7 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 		if status := m.Exit(); status != 75 {
 			t.Fatalf("%s: with another kubeconfig it ended with status %d, want 75", m.Name, status)
 		}
-		managers = append(managers, manage(t, m.Node))
+		managers = append(managers, m.Manage())
 		m.Anew()
 	}
 	w.publish()
@@ -73,15 +71,15 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 		t.Logf("%s: %s", bad.name, line)
 		if bad.lacks != "" {
 			m.Says("waitingFor=\"" + bad.lacks + "\"")
-			w.eventually(func() error { return managers[i].told("egress SNAT waiting for " + bad.lacks) })
+			w.eventually(func() error { return managers[i].Told("egress SNAT waiting for " + bad.lacks) })
 		} else {
-			w.eventually(func() error { return managers[i].told("STATUS=Waiting for the API server: ") })
+			w.eventually(func() error { return managers[i].Told("STATUS=Waiting for the API server: ") })
 			// kube-proxy's own word: it is good where there is one at all and no write is due.
 			if err := w.healthy(m); err == nil {
 				t.Errorf("%s: its /healthz is good", bad.name)
 			}
 		}
-		if managers[i].told("READY=1") == nil || strings.Contains(m.Printed.String(), inPlace) {
+		if managers[i].Told("READY=1") == nil || strings.Contains(m.Printed.String(), inPlace) {
 			t.Errorf("%s: it says that it is ready", bad.name)
 		}
 		objects, err := w.objects()
@@ -100,7 +98,7 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 	}
 	w.published()
 	for i, m := range w.members[1:] {
-		w.eventually(func() error { return errors.Join(w.healthy(m), managers[i].told("READY=1")) })
+		w.eventually(func() error { return errors.Join(w.healthy(m), managers[i].Told("READY=1")) })
 	}
 	w.calm("six nodes with six bad kubeconfigs")
 }
@@ -180,48 +178,6 @@ func TestRights_TakenAwayWhileRunning(t *testing.T) {
 	expired.AnewReady()
 	w.published()
 	w.calm(fmt.Sprintf("rights taken away, a token ended; all nodes up to date %s after both were mended", since(back)))
-}
-
-// manager is a service manager's end of sd_notify(3).
-type manager struct {
-	mu       sync.Mutex
-	messages []string
-}
-
-// manage lets the processes that a node starts from now on notify a service manager.
-func manage(t *testing.T, n *process.Node) *manager {
-	t.Helper()
-	path := n.File("notify")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	n.Variables = append(n.Variables, "NOTIFY_SOCKET="+path)
-	m := &manager{}
-	go func() {
-		buffer := make([]byte, 64<<10)
-		for {
-			length, err := conn.Read(buffer)
-			if err != nil {
-				return
-			}
-			m.mu.Lock()
-			m.messages = append(m.messages, string(buffer[:length]))
-			m.mu.Unlock()
-		}
-	}()
-	return m
-}
-
-// told returns an error unless the manager was told a text.
-func (m *manager) told(text string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if slices.ContainsFunc(m.messages, func(message string) bool { return strings.Contains(message, text) }) {
-		return nil
-	}
-	return fmt.Errorf("the service manager was not told %q, but %q", text, m.messages)
 }
 
 // rightful is the kubeconfig that a node has as a rule.

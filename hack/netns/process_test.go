@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -71,12 +70,12 @@ func TestNode_EndsOnSignals(t *testing.T) {
 func TestNode_EndsWhileTheLockIsHeld(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, lab.Config{Pods: 1, Backend: lab.Legacy})
-	socket := n.listenForNotifications()
+	manager := n.Manage()
 	defer n.holdLock()()
 	n.start()
 	n.Says("Egress SNAT is on")
 	n.Stop()
-	n.told(socket, "STOPPING=1")
+	n.told(manager, "STOPPING=1")
 }
 
 // TestNode_EndsBeforeTheAPIServerAnswers: a node that waits for its API server ends as well.
@@ -652,74 +651,10 @@ func TestValidate_NodeConfig(t *testing.T) {
 	}
 }
 
-// notifySocket is a service manager's end of sd_notify(3).
-type notifySocket struct {
-	mu       sync.Mutex
-	messages []string
-	arrived  map[string]time.Time // when each message was there for the first time
-}
-
-func (n *node) listenForNotifications() *notifySocket {
-	n.Helper()
-	path := n.File("notify")
-	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		n.Fatal(err)
-	}
-	n.Cleanup(func() { conn.Close() })
-	n.Variables = append(n.Variables, "NOTIFY_SOCKET="+path)
-	s := &notifySocket{arrived: map[string]time.Time{}}
-	go func() {
-		buffer := make([]byte, 4096)
-		for {
-			length, err := conn.Read(buffer)
-			if err != nil {
-				return
-			}
-			s.mu.Lock()
-			for message := range strings.SplitSeq(string(buffer[:length]), "\n") {
-				s.messages = append(s.messages, message)
-				if s.arrived[message].IsZero() {
-					s.arrived[message] = time.Now()
-				}
-			}
-			s.mu.Unlock()
-		}
-	}()
-	return s
-}
-
-func (s *notifySocket) all() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.messages)
-}
-
-func (s *notifySocket) count(text string) (count int) {
-	for _, message := range s.all() {
-		if strings.Contains(message, text) {
-			count++
-		}
-	}
-	return count
-}
-
-// at is when a message was there for the first time; zero if it was not.
-func (s *notifySocket) at(message string) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.arrived[message]
-}
-
 // told waits until the service manager has been told a text.
-func (n *node) told(socket *notifySocket, text string) {
+func (n *node) told(manager *process.Manager, text string) {
 	n.Helper()
-	n.Eventually(soon, func() error {
-		if socket.count(text) == 0 {
-			return fmt.Errorf("not told %s: %q", text, socket.all())
-		}
-		return nil
-	})
+	n.Eventually(soon, func() error { return manager.Told(text) })
 }
 
 // readyAt waits for the first complete sync and returns when the log says that it was.
@@ -739,67 +674,58 @@ func (n *node) readyAt() time.Time {
 
 func TestServiceManager_IsToldTheStatus(t *testing.T) {
 	n := simpleNode(t)
-	socket := n.listenForNotifications()
+	manager := n.Manage()
 	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
 	// The node has no IPv6, so that claim is refused, which keeps nothing else from going on.
 	n.putWeb([]string{egressV4.String(), egressV6.String()})
 	n.start()
-	n.told(socket, "READY=1")
+	n.told(manager, "READY=1")
 	// Log and socket come by different ways, either of which may be slow.
-	if came, synced := socket.at("READY=1"), n.readyAt(); came.Before(synced) {
+	if came, synced := manager.All("READY=1")[0].At, n.readyAt(); came.Before(synced) {
 		t.Errorf("READY=1 came at %s, before the first complete sync at %s", came, synced)
 	}
 	refused := 1
 	if n.minor() < 36 {
 		refused = 0 // kube-proxy runs an IPv6 proxier all the same, and no pod has an IPv6 address
 	}
-	n.told(socket, fmt.Sprintf("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, %d refused", refused))
-	n.told(socket, "WATCHDOG=1")
+	n.told(manager, fmt.Sprintf("STATUS=iptables proxy synced; egress SNAT: 1 bindings to 1 egress IPs, %d refused", refused))
+	n.told(manager, "WATCHDOG=1")
 	if refused > 0 {
 		n.Says(`reason="NoProxier"`)
 	}
 	n.Stop()
-	n.told(socket, "STOPPING=1")
-	if socket.count("READY=1") != 1 {
-		t.Errorf("told READY=1 %d times, want once", socket.count("READY=1"))
+	n.told(manager, "STOPPING=1")
+	if len(manager.All("READY=1")) != 1 {
+		t.Errorf("told READY=1 %d times, want once", len(manager.All("READY=1")))
 	}
 }
 
 // TestWatchdog_StopsWithoutWrites: without successful syncs there are no signs of life.
 func TestWatchdog_StopsWithoutWrites(t *testing.T) {
 	n := simpleNode(t)
-	socket := n.listenForNotifications()
+	manager := n.Manage()
 	n.Variables = append(n.Variables, "WATCHDOG_USEC=600000")
 	n.putWeb([]string{egressV4.String()})
 	n.start()
-	n.Eventually(soon, func() error {
-		if socket.count("WATCHDOG=1") == 0 || socket.count("READY=1") == 0 {
-			return errors.New("no sign of life")
-		}
-		return nil
-	})
+	n.told(manager, "WATCHDOG=1")
+	n.told(manager, "READY=1")
 	n.breakRestore()
 	n.putWeb([]string{anotherV4.String()})
 	// Due for longer than twice the sync period.
-	n.Eventually(2*process.SyncPeriod+soon, func() error {
-		if socket.count("have been due for") == 0 {
-			return errors.New("the status does not say that rules are not written")
-		}
-		return nil
-	})
-	signs := socket.count("WATCHDOG=1")
+	n.Eventually(2*process.SyncPeriod+soon, func() error { return manager.Told("have been due for") })
+	signs := len(manager.All("WATCHDOG=1"))
 	n.Eventually(soon, func() error { // three messages of a second apart
-		if socket.count("have been due for") < 3 {
+		if len(manager.All("have been due for")) < 3 {
 			return errors.New("the status does not change")
 		}
 		return nil
 	})
-	if got := socket.count("WATCHDOG=1"); got != signs {
+	if got := len(manager.All("WATCHDOG=1")); got != signs {
 		t.Errorf("%d signs of life while nothing was written", got-signs)
 	}
 	n.mendRestore()
 	n.Eventually(soon, func() error {
-		if socket.count("WATCHDOG=1") == signs {
+		if len(manager.All("WATCHDOG=1")) == signs {
 			return errors.New("no sign of life after the recovery")
 		}
 		return nil
