@@ -140,19 +140,9 @@ func (w *conformanceWorld) startStock(m *member) {
 	w.Helper()
 	kubeconfig := m.File("kube-proxy.kubeconfig")
 	w.must(w.WriteKubeconfig(w.Context(), kubeconfig, cluster.Kubeconfig{User: "system:kube-proxy"}))
-	log, err := os.Create(lab.LogFile(w.T, m.Name+"-kube-proxy"))
-	w.must(err)
-	defer log.Close() // the process has its own
-	cmd := m.Host.Command(context.WithoutCancel(w.Context()), w.program("kube-proxy"),
+	w.runNeighbour(m.Name+"-kube-proxy", m.Host, nil, w.program("kube-proxy"),
 		"--kubeconfig="+kubeconfig, "--hostname-override="+m.Name, "--proxy-mode="+w.mode, "--conntrack-max-per-core=0", "--v=2",
 		fmt.Sprintf("--cluster-cidr=%s,%s", lab.ClusterV4, lab.ClusterV6), "--nodeport-addresses="+strings.Join(w.nodePortAddresses(), ","))
-	cmd.Stdout, cmd.Stderr = log, log
-	ended, err := lab.Start(cmd)
-	w.must(err)
-	w.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		<-ended
-	})
 }
 
 // images makes the images that specs ask for, and CoreDNS's. Their names have the versions of the release.
@@ -248,15 +238,9 @@ func (w *conformanceWorld) runSpecs() []specs.Result {
 // followed runs ginkgo to its end, and logs its summary. It ends with an error if a spec has failed, which its report says as well.
 func (w *conformanceWorld) followed(cmd *exec.Cmd) {
 	w.Helper()
-	file := lab.LogFile(w.T, "ginkgo")
-	log, err := os.Create(file)
-	w.must(err)
-	defer log.Close() // the process has its own
-	cmd.Stdout, cmd.Stderr = log, log
-	ended, err := lab.Start(cmd)
-	w.must(err)
-	<-ended
-	written, err := os.Open(file)
+	ginkgo := w.runCommand("ginkgo", cmd)
+	<-ginkgo.ended
+	written, err := os.Open(ginkgo.log)
 	w.must(err)
 	defer written.Close()
 	lines := bufio.NewScanner(written)

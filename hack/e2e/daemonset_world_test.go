@@ -2,11 +2,9 @@ package e2e
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -204,34 +202,15 @@ func (w *daemonSetWorld) runKubeProxy() {
 	if w.members[0].Arguments["proxy-mode"] != nil {
 		mode = "nftables"
 	}
-	var stops []func() error
+	var proxies []*neighbour
 	for _, m := range w.members {
-		proxy := m.Host.Command(w.Context(), filepath.Join(os.Getenv(cluster.BinariesVariable), "kube-proxy"), "--kubeconfig="+kubeconfig,
+		proxies = append(proxies, w.runNeighbour(m.Name+"-kube-proxy", m.Host, nil, filepath.Join(os.Getenv(cluster.BinariesVariable), "kube-proxy"), "--kubeconfig="+kubeconfig,
 			"--hostname-override="+m.Name, "--proxy-mode="+mode, "--cluster-cidr="+lab.ClusterV4.String()+","+lab.ClusterV6.String(),
-			"--conntrack-max-per-core=0", "--v=2")
-		stops = append(stops, w.runs(m.Name+"-kube-proxy", proxy))
+			"--conntrack-max-per-core=0", "--v=2"))
 	}
 	w.answers(w.egressIPs)
-	for _, stop := range stops {
-		w.must(stop())
-	}
-}
-
-// runs starts a program, whose output is kept. What it returns ends it.
-func (w *daemonSetWorld) runs(name string, program *exec.Cmd) (stop func() error) {
-	w.Helper()
-	log, err := os.Create(lab.LogFile(w.T, name))
-	w.must(err)
-	program.Stdout, program.Stderr = log, log
-	ended, err := lab.Start(program)
-	w.must(err)
-	return func() error {
-		err := program.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(soon):
-			err = errors.Join(err, fmt.Errorf("%s does not end", name))
-		}
-		return errors.Join(err, log.Close())
+	for _, proxy := range proxies {
+		w.must(proxy.cmd.Process.Signal(syscall.Signal(0))) // it still runs
+		proxy.end(syscall.SIGTERM)
 	}
 }

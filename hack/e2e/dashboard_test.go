@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -70,19 +69,9 @@ func (w *dashboardWorld) startPrometheus() {
 	config := filepath.Join(dir, "prometheus.yml")
 	w.must(os.WriteFile(config, fmt.Appendf(nil, `{global: {scrape_interval: 1s, evaluation_interval: 1s}, rule_files: [%q],
 		scrape_configs: [{job_name: origin-node, static_configs: [{targets: [%s]}]}]}`, alerts, strings.Join(targets, ", ")), 0o600))
-	log, err := os.Create(lab.LogFile(w.T, "prometheus"))
-	w.must(err)
-	defer log.Close() // the process has its own
-	cmd := w.Control().Command(context.WithoutCancel(w.Context()), binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
+	w.runNeighbour("prometheus", w.Control(), nil, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"),
 		fmt.Sprintf("--web.listen-address=127.0.0.1:%d", prometheusPort))
-	cmd.Stdout, cmd.Stderr = log, log
-	ended, err := lab.Start(cmd)
-	w.must(err)
 	w.began = time.Now()
-	w.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		<-ended
-	})
 }
 
 // TestDashboard_EveryQueryHasData, also those of the alerts: of nodes whose pods speak, come and go, that move an egress IP

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -107,33 +109,43 @@ func (w *besideWorld) clean(least int) {
 
 // neighbour is a process of other software.
 type neighbour struct {
+	*testing.T
 	cmd   *exec.Cmd
-	ended chan struct{}
+	ended <-chan struct{}
+	log   string
 }
 
-// runNeighbour starts one on a host, with these variables in its environment. It is killed when the test ends; its output is in a log of
-// its name.
+// runNeighbour starts one on a host, with these variables in its environment.
 func (w *world) runNeighbour(name string, host *lab.Host, env []string, program string, args ...string) *neighbour {
 	w.Helper()
-	n := &neighbour{cmd: host.Command(w.Context(), program, args...), ended: make(chan struct{})}
-	log, err := os.OpenFile(lab.LogFile(w.T, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	cmd := host.Command(context.WithoutCancel(w.Context()), program, args...)
+	cmd.Env = append(cmd.Env, env...)
+	return w.runCommand(name, cmd)
+}
+
+// runCommand starts a neighbour. It is killed when the test ends; its output is in a log of its name.
+func (w *world) runCommand(name string, cmd *exec.Cmd) *neighbour {
+	w.Helper()
+	n := &neighbour{T: w.T, cmd: cmd, log: lab.LogFile(w.T, name)}
+	log, err := os.OpenFile(n.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	w.must(err)
-	n.cmd.Stdout, n.cmd.Stderr = log, log
-	n.cmd.Env = append(n.cmd.Environ(), env...)
-	w.must(n.cmd.Start())
-	go func() {
-		_ = n.cmd.Wait()
-		_ = log.Close()
-		close(n.ended)
-	}()
+	defer log.Close() // the process has its own
+	cmd.Stdout, cmd.Stderr = log, log
+	n.ended, err = lab.Start(cmd)
+	w.must(err)
 	w.Cleanup(func() { n.end(syscall.SIGKILL) })
 	return n
 }
 
 // end ends it by a signal.
 func (n *neighbour) end(signal syscall.Signal) {
+	n.Helper()
 	_ = n.cmd.Process.Signal(signal) // it may have ended
-	<-n.ended
+	select {
+	case <-n.ended:
+	case <-time.After(soon):
+		n.Fatalf("%v does not end on %s", n.cmd.Args, signal)
+	}
 }
 
 // fixture are the rules of a network plugin, as files in testdata/neighbours. The first lines of each say what sources they were read from.
