@@ -47,9 +47,7 @@ func newDaemonSetWorld(t *testing.T, s settings) *daemonSetWorld {
 	}
 	w.ready()
 	w.egressIPs = w.lanIPs(100)
-	for _, addr := range addrs(w.egressIPs) {
-		w.must(w.members[0].Host.TakeAddr(addr))
-	}
+	w.give(w.egressIPs, w.members[0].Host)
 	w.claim("shop", w.egressIPs...)
 	w.deploy("shop", 2)
 	w.rollsOut("shop")

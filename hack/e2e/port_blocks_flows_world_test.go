@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -106,7 +105,7 @@ func (w *flowsWorld) startPods(count int) {
 func (w *flowsWorld) startPod(p *flowPod, spare bool) {
 	w.Helper()
 	if spare {
-		w.hasSpare(p)
+		w.hasSpare(p.r.on, w.egressIPsOf(p.service))
 	}
 	pod := p.r.create("shop", p.name, app(p.service))
 	p.sandbox = p.r.start(w.lists[p.r], pod)
@@ -114,23 +113,6 @@ func (w *flowsWorld) startPod(p *flowPod, spare bool) {
 	p.uid = uuid.MustParse(string(pod.UID))
 	ports := w.block(p.sandbox)
 	w.lives[p.uid] = life{p.name, w.egressIPsOf(p.service), ports}
-}
-
-// hasSpare waits until the node of a pod has a spare block of the pod's egress IPs.
-func (w *flowsWorld) hasSpare(p *flowPod) {
-	w.Helper()
-	w.eventually(func() error {
-		got, err := w.get(p.r.on.Host, metricsAt, "/metrics")
-		if err != nil {
-			return err
-		}
-		for _, ip := range w.egressIPsOf(p.service) {
-			if series := fmt.Sprintf("egress_snat_port_blocks{egress_ip=%q,state=\"spare\"} ", ip); !strings.Contains(got.body, series) || strings.Contains(got.body, series+"0\n") {
-				return fmt.Errorf("%s has no spare block of %s", p.r.on.Name, ip)
-			}
-		}
-		return nil
-	})
 }
 
 // restart ends a pod, and starts another one of its name.
@@ -146,33 +128,31 @@ func (w *flowsWorld) restart() {
 	w.startPod(p, true)
 }
 
-// failover cuts the link of a node that holds egress IPs, until flows come from these addresses by other nodes.
+// failover cuts the link of a node that holds egress IPs.
 func (w *flowsWorld) failover() {
 	w.Helper()
+	w.handOver("has failed", func(m *member, cut bool) { w.must(w.SetLink(m.Host, !cut)) })
 	w.pool.complete()
-	holder, held := w.holderAndHeld()
-	w.must(w.SetLink(holder.Host, false))
-	for _, ip := range held {
-		w.pool.holderOf(ip, holder)
-	}
-	w.comesAs(held)
-	w.must(w.SetLink(holder.Host, true))
-	w.pool.complete()
-	w.Logf("%s has failed, which had %v", holder.Name, held)
 }
 
-// drainHolder drains a node that holds egress IPs, until flows come from these addresses by other nodes.
+// drainHolder drains a node that holds egress IPs.
 func (w *flowsWorld) drainHolder() {
+	w.Helper()
+	w.handOver("was drained", w.pool.drain)
+}
+
+// handOver has a node lose the egress IPs that it holds, until flows come from these addresses by other nodes.
+func (w *flowsWorld) handOver(what string, lose func(holder *member, now bool)) {
 	w.Helper()
 	w.pool.complete()
 	holder, held := w.holderAndHeld()
-	w.pool.drain(holder, true)
+	lose(holder, true)
 	for _, ip := range held {
 		w.pool.holderOf(ip, holder)
 	}
 	w.comesAs(held)
-	w.pool.drain(holder, false)
-	w.Logf("%s was drained, which had %v", holder.Name, held)
+	lose(holder, false)
+	w.Logf("%s %s, which had %v", holder.Name, what, held)
 }
 
 // holderAndHeld is the node that has the next one of the egress IPs, and all that it has.

@@ -109,7 +109,7 @@ func (d datagramsTo) Write(datagram []byte) (int, error) { return d.WriteTo(data
 // TestPortBlocks_WhoHadThePort: an address and a port name the pod, on its node, on that with the address, and by the API; and when the pod has
 // ended by its node's journal, also after its node's process was killed. Nobody is named for a port that nobody had.
 func TestPortBlocks_WhoHadThePort(t *testing.T) {
-	w := newBlocksWorld(t)
+	w := newBlocksWorld(t, blocksOf512)
 	r := w.runtimes[1]
 	list := r.list(20, 240)
 	s, other := w.runs(r, "asked", 1)[0], w.runs(w.runtimes[2], "other", 1)[0]
@@ -129,13 +129,7 @@ func TestPortBlocks_WhoHadThePort(t *testing.T) {
 	r.startWith(blocksOf512)
 	r.end(list, s)
 	r.delete(s.pod)
-	w.eventually(func() error { // the end is written behind the answer to DEL
-		_, errs, status := r.on.Openshift("egress", "who", port, "--socket="+r.on.Socket())
-		if status != 1 {
-			return fmt.Errorf("somebody has %s still: %s", port, errs)
-		}
-		return nil
-	})
+	w.nobodys(r.on, port)
 	w.says(r, s.pod.Name, port, "--at="+during)
 	w.says(r, string(s.pod.UID), port, "--at="+during, "--journal="+r.on.Socket()+".journal")
 	for _, nobodys := range []string{at4(w.egressIPs, 1024+60*512), at4(w.egressIPs, 80)} {
@@ -166,6 +160,17 @@ func (w *blocksWorld) says(r *cniRuntime, text, port string, flags ...string) {
 		out, errs, status := r.on.Openshift(args...)
 		if status != 0 || !strings.Contains(out, text) {
 			return fmt.Errorf("who %s: status %d, want %s: %s%s", port, status, text, out, errs)
+		}
+		return nil
+	})
+}
+
+// nobodys waits until a node says that nobody has a port: the end of a pod is written behind the answer to DEL.
+func (w *blocksWorld) nobodys(m *member, port string) {
+	w.Helper()
+	w.eventually(func() error {
+		if out, errs, status := m.Openshift("egress", "who", port, "--socket="+m.Socket()); status != 1 || out != "" {
+			return fmt.Errorf("somebody has %s still: status %d, %s%s", port, status, out, errs)
 		}
 		return nil
 	})

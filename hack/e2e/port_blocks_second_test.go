@@ -3,7 +3,6 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -30,12 +29,7 @@ const (
 // pod is on another node than its egress IPs, the second one on the same.
 func TestPortBlocks_SecondBlock(t *testing.T) {
 	belongsTo(t, usual)
-	w := newBlocksWorldOf(t, blocksOf64)
-	for _, addr := range addrs(w.egressIPs) {
-		w.must(w.members[0].Host.TakeAddr(addr))
-	}
-	w.heldBy(w.members[0], w.egressIPs...)
-	w.settled()
+	w := newBlocksWorld(t, blocksOf64)
 	for i, to := range at(w.Outside(), busyPort) {
 		r := w.runtimes[1-i]
 		server, err := w.Outside().ServeWhoami(network("tcp", to), busyPort)
@@ -211,12 +205,7 @@ func (b *busyPod) endsWithBoth() {
 	r.delete(b.pod)
 	for _, ports := range []kernel.Ports{b.first, b.second} {
 		port := at4(b.egressIPs, ports.Last)
-		b.eventually(func() error {
-			if out, _, status := r.on.Openshift("egress", "who", port, "--socket="+r.on.Socket()); status != 1 || out != "" {
-				return errors.New("somebody has " + port + " still: " + out)
-			}
-			return nil
-		})
+		b.nobodys(r.on, port)
 		b.says(r, b.pod.Name, port, "--at="+during.Format(time.RFC3339))
 		b.says(r, string(b.pod.UID), port, "--at="+during.Format(time.RFC3339), "--journal="+r.on.Socket()+".journal")
 	}

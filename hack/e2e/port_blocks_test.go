@@ -21,7 +21,7 @@ import (
 // has, and keep them whatever restarts or is away.
 func TestPortBlocks_EachPodItsOwn(t *testing.T) {
 	belongsTo(t, usual)
-	w := newBlocksWorld(t)
+	w := newBlocksWorld(t, blocksOf512)
 	w.scenario("starts", func() {
 		for _, r := range w.runtimes {
 			for _, s := range w.runs(r, "first", by(t, 3, 6, 10)) { // an eighth of the blocks stays free, or there are no spare ones
@@ -89,7 +89,9 @@ const longestShared = portblocks.Patience + 3*time.Second
 
 // blocksWithoutAPIServer: pods get the spare blocks, and then they share; none waits for long.
 func (w *blocksWorld) blocksWithoutAPIServer() {
-	w.haveSpares()
+	for _, m := range w.members {
+		w.hasSpare(m, addrs(w.egressIPs))
+	}
 	before := w.blocks()
 	starting := map[*cniRuntime][]*v1.Pod{}
 	for _, r := range w.runtimes {

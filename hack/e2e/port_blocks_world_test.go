@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -30,14 +31,12 @@ type blocksWorld struct {
 
 const blocksOf512 = `egress-snat-port-blocks: ["512"]`
 
-// newBlocksWorld makes one without pods. A kubelet on each node knows the labels of its pods, also while the API server is away.
-func newBlocksWorld(t *testing.T) *blocksWorld {
+// newBlocksWorld makes one without pods, whose nodes have these arguments. A kubelet on each node knows the labels of its pods, also while
+// the API server is away.
+func newBlocksWorld(t *testing.T, arguments string) *blocksWorld {
 	t.Helper()
-	w := newBlocksWorldOf(t, blocksOf512)
-	for _, addr := range addrs(w.egressIPs) {
-		w.must(w.members[0].Host.TakeAddr(addr))
-	}
-	w.heldBy(w.members[0], w.egressIPs...)
+	w := newBlocksWorldOf(t, arguments)
+	w.holds(w.members[0], w.egressIPs)
 	w.settled()
 	return w
 }
@@ -137,11 +136,11 @@ func (w *blocksWorld) agree() {
 		said := map[string]int{} // by how many
 		held := map[kernel.Block]string{}
 		for _, m := range w.members {
-			snapshot, err := status.NewClient(m.Socket()).Snapshot(w.Context())
+			blocks, err := w.said(m)
 			if err != nil {
 				return err
 			}
-			for _, a := range snapshot.PortBlocks {
+			for _, a := range blocks {
 				if a.Shared {
 					continue
 				}
@@ -275,19 +274,17 @@ func (w *blocksWorld) same(when string, before map[string]kernel.Ports) {
 	}
 }
 
-// haveSpares waits until each node has a spare block of both egress IPs.
-func (w *blocksWorld) haveSpares() {
+// hasSpare waits until a node has a spare block of each of these egress IPs.
+func (w *blocksWorld) hasSpare(m *member, egressIPs []netip.Addr) {
 	w.Helper()
 	w.eventually(func() error {
-		for _, r := range w.runtimes {
-			got, err := w.get(r.on.Host, metricsAt, "/metrics")
-			if err != nil {
-				return err
-			}
-			for _, ip := range w.egressIPs {
-				if metric(w.T, got.body, fmt.Sprintf("egress_snat_port_blocks{egress_ip=%q,state=%q}", ip, "spare")) == 0 {
-					return fmt.Errorf("%s has no spare block of %s", r.on.Name, ip)
-				}
+		got, err := w.get(m.Host, metricsAt, "/metrics")
+		if err != nil {
+			return err
+		}
+		for _, ip := range egressIPs {
+			if series := fmt.Sprintf("egress_snat_port_blocks{egress_ip=%q,state=\"spare\"} ", ip); !strings.Contains(got.body, series) || strings.Contains(got.body, series+"0\n") {
+				return fmt.Errorf("%s has no spare block of %s", m.Name, ip)
 			}
 		}
 		return nil

@@ -121,9 +121,7 @@ func (w *randomWorld) pool() (all []netip.Addr) {
 
 func (w *randomWorld) take(number int, m *member) {
 	w.Helper()
-	for _, addr := range addrs(w.lanIPs(firstOfPool + number)) {
-		w.must(m.Host.TakeAddr(addr))
-	}
+	w.give(w.lanIPs(firstOfPool+number), m.Host)
 	w.held[number] = append(w.held[number], m)
 }
 

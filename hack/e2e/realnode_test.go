@@ -71,15 +71,6 @@ func TestRealNode_DeploymentsLeaveFromTheEgressIP(t *testing.T) {
 	}
 }
 
-// holds gives egress IPs to a node, and returns when all nodes know.
-func (w *realWorld) holds(m *member, egressIPs []string) {
-	w.Helper()
-	for _, addr := range addrs(egressIPs) {
-		w.must(m.Host.TakeAddr(addr))
-	}
-	w.heldBy(m, egressIPs...)
-}
-
 // leaveFrom fails unless the pods of the Service with external IPs are on both nodes and leave from them, and the others from
 // their nodes' addresses.
 func (w *realWorld) leaveFrom(egressIPs []string) {

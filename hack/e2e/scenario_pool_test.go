@@ -468,9 +468,7 @@ func TestPool_ProcessIsKilled(t *testing.T) {
 func TestPool_AddressInUse(t *testing.T) {
 	belongsTo(t, usual)
 	w := newIdlePoolWorld(t, 3)
-	for _, ip := range addrs(w.egressIPs) {
-		w.must(w.Outside().TakeAddr(ip))
-	}
+	w.give(w.egressIPs, w.Outside())
 	w.begin()
 	for _, ip := range w.egressIPs {
 		w.eventually(func() error { return w.hasEvent("AddressInUse", "", ip+" ") })

@@ -603,9 +603,7 @@ func TestSteering_TwoHolders(t *testing.T) {
 	belongsTo(t, usual)
 	w := newSteeredWorld(t, settings{nodes: 4}, nil)
 	first, second := w.members[0], w.members[1]
-	for _, addr := range addrs(w.egressIPs) {
-		w.must(second.Host.TakeAddr(addr))
-	}
+	w.give(w.egressIPs, second.Host)
 	w.eventually(func() error {
 		for _, ip := range w.egressIPs {
 			one, err := w.leased(first)

@@ -97,11 +97,24 @@ func addrs(texts []string) (result []netip.Addr) {
 // take gives the egress IPs to a node, and returns when all nodes know.
 func (w *steeredWorld) take(m *member) {
 	w.Helper()
-	for _, addr := range addrs(w.egressIPs) {
-		w.must(m.Host.TakeAddr(addr))
-	}
+	w.give(w.egressIPs, m.Host)
 	w.holder = m
 	w.steered()
+}
+
+// give gives addresses to a host.
+func (w *world) give(ips []string, to *lab.Host) {
+	w.Helper()
+	for _, addr := range addrs(ips) {
+		w.must(to.TakeAddr(addr))
+	}
+}
+
+// holds gives egress IPs to a node, and returns when all nodes know.
+func (w *world) holds(m *member, egressIPs []string) {
+	w.Helper()
+	w.give(egressIPs, m.Host)
+	w.heldBy(m, egressIPs...)
 }
 
 // drop takes them away from the holder.
