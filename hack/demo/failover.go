@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 const (
 	// poolCIDR is where the nodes node-1, node-3 and node-4, which have the label of the pool, put egress IPs by themselves.
 	poolCIDR = "192.0.2.112/28"
-	// beat is how often each connection carries a byte, and a new one is made.
+	// beat is how often a new connection is made.
 	beat = 10 * time.Millisecond
 	// established is how many connections there are before the fault.
 	established = 20
@@ -38,9 +37,11 @@ func (d *demo) failover(ctx context.Context, pod *lab.Host, outside netip.AddrPo
 		return err
 	}
 	fmt.Printf("\npod-2 is behind the Service mail: it is seen as %s by %s, which has put that address on its interface.\n", poolIP, d.name(before))
-	connections, err := d.connect(ctx, pod)
-	if err != nil {
-		return err
+	var flows [established]*lab.Flow
+	for i := range flows {
+		if flows[i], err = pod.Dial(ctx, "tcp4", outside, 0); err != nil {
+			return err
+		}
 	}
 	if err := d.lab.SetLink(before, false); err != nil {
 		return err
@@ -51,21 +52,30 @@ func (d *demo) failover(ctx context.Context, pod *lab.Host, outside netip.AddrPo
 		return err
 	}
 	gap := time.Since(cut)
-	alive := 0
-	for deadline := time.Now().Add(5 * time.Second); alive < established && time.Now().Before(deadline); time.Sleep(beat) {
-		alive = 0
-		for _, c := range connections {
-			if time.Since(time.Unix(0, c.last.Load())) < 20*beat {
-				alive++
-			}
-		}
-	}
+	alive := answered(ctx, flows[:])
 	fmt.Printf("The link of %s was cut: new connections leave by %s after %v; %d of %d established ones live.\n",
 		d.name(before), d.name(after), gap.Round(time.Millisecond), alive, established)
 	if alive < established*9/10 {
 		return fmt.Errorf("only %d of %d connections live", alive, established)
 	}
 	return nil
+}
+
+// answered returns how many of some connections are answered soon.
+func answered(ctx context.Context, flows []*lab.Flow) int {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var count atomic.Int64
+	var asked sync.WaitGroup
+	for _, flow := range flows {
+		asked.Go(func() {
+			if seen, err := flow.Ask(ctx); err == nil && seen == poolIP {
+				count.Add(1)
+			}
+		})
+	}
+	asked.Wait()
+	return int(count.Load())
 }
 
 func (d *demo) name(node *lab.Host) string { return nodeName(slices.Index(d.lab.Nodes(), node)) }
@@ -91,51 +101,5 @@ func (d *demo) leavesBy(ctx context.Context, pod *lab.Host, to netip.AddrPort, t
 			return nil, fmt.Errorf("pod-2 is not seen as %s by another node: %w", poolIP, ctx.Err())
 		case <-ticker.C:
 		}
-	}
-}
-
-// connection is an established one, on which a byte came last at a time.
-type connection struct{ last atomic.Int64 }
-
-// connect opens connections from a pod to the outside, on which bytes come all the time.
-func (d *demo) connect(ctx context.Context, pod *lab.Host) (all []*connection, err error) {
-	listener, err := d.lab.Outside().Listen(ctx, "tcp", netip.AddrPortFrom(d.lab.Outside().V4, 0).String())
-	if err != nil {
-		return nil, err
-	}
-	context.AfterFunc(ctx, func() { _ = listener.Close() })
-	go sendBeats(ctx, listener)
-	for range established {
-		conn, err := pod.DialContext(ctx, "tcp", listener.Addr().String())
-		if err != nil {
-			return nil, err
-		}
-		context.AfterFunc(ctx, func() { _ = conn.Close() })
-		c := &connection{}
-		all = append(all, c)
-		go func() { _, _ = io.Copy(c, conn) }()
-	}
-	return all, nil
-}
-
-// Write notes that something came.
-func (c *connection) Write(text []byte) (int, error) {
-	c.last.Store(time.Now().UnixNano())
-	return len(text), nil
-}
-
-// sendBeats sends bytes to all who connect.
-func sendBeats(ctx context.Context, listener net.Listener) {
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			defer conn.Close()
-			for ticker := time.NewTicker(beat); err == nil && ctx.Err() == nil; <-ticker.C {
-				_, err = conn.Write([]byte{1})
-			}
-		}()
 	}
 }
