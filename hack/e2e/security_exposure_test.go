@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -232,12 +231,7 @@ type answer struct {
 func (w *world) get(from *lab.Host, to netip.AddrPort, path string) (answer, error) {
 	ctx, cancel := context.WithTimeout(w.Context(), 5*time.Second)
 	defer cancel()
-	client := &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return from.DialContext(ctx, network, addr)
-		},
-		DisableKeepAlives: true,
-	}}
+	client := &http.Client{Transport: &http.Transport{DialContext: from.DialContext, DisableKeepAlives: true}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+to.String()+path, nil)
 	if err != nil {
 		return answer{}, err

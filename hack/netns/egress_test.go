@@ -128,10 +128,18 @@ func TestClusterCIDR_NoneMeansNoRules(t *testing.T) {
 // metric waits until the metrics endpoint has the line.
 func (n *node) metric(line string) {
 	n.Helper()
+	n.shows(metricsURL, line+"\n")
+}
+
+const metricsURL = "http://127.0.0.1:10249/metrics"
+
+// shows waits until an HTTP server on the node's loopback answers with a text.
+func (n *node) shows(url, text string) {
+	n.Helper()
 	n.Eventually(soon, func() error {
-		text, err := n.get("http://127.0.0.1:10249/metrics")
-		if err == nil && !strings.Contains(text, line+"\n") {
-			err = fmt.Errorf("the metrics do not say %s", line)
+		body, err := n.get(url)
+		if err == nil && !strings.Contains(body, text) {
+			err = fmt.Errorf("%s: got %.300q, want %q in it", url, body, text)
 		}
 		return err
 	})
@@ -371,13 +379,7 @@ func TestWrite_FailureLeavesTheOldRules(t *testing.T) {
 		n.putWeb([]string{anotherV4.String()})
 		n.Says("out of order")
 		n.Says("the rules in the kernel stay as they are")
-		n.Eventually(soon, func() error {
-			text, err := n.get("http://127.0.0.1:10249/metrics")
-			if err == nil && !strings.Contains(text, `egress_snat_sync_failures_total{ip_family="IPv4"}`) {
-				err = errors.New("the metrics do not count the failure")
-			}
-			return err
-		})
+		n.shows(metricsURL, `egress_snat_sync_failures_total{ip_family="IPv4"}`)
 		n.Sees("tcp4", n.Pod(1), n.outside("tcp4"), egressV4)
 		if _, stderr, status := n.Openshift("start", "node", "--config="+n.Config(), "--manifests="+n.manifests(), "--dry-run"); status != 1 || !strings.Contains(stderr, "out of order") {
 			n.Errorf("--dry-run: got status %d, %q; want 1 and the reason", status, stderr)

@@ -200,7 +200,7 @@ func TestFlows_EndWhenTheirBindingChanges(t *testing.T) {
 			n.Errorf("a flow of a protocol that was never bound is seen as %v, %v", seen, err)
 		}
 		n.Eventually(soon, func() error {
-			text, err := n.get("http://127.0.0.1:10249/metrics")
+			text, err := n.get(metricsURL)
 			if err == nil && (!strings.Contains(text, "egress_snat_conntrack_deletions_total") || strings.Contains(text, `egress_snat_conntrack_deletions_total{ip_family="IPv4"} 0`)) {
 				err = errors.New("no deletions are counted")
 			}
@@ -595,13 +595,7 @@ func TestCommands_AsAnOperatorUsesThem(t *testing.T) {
 			n.holdsPlan(soon)
 		}
 		for _, metric := range []string{`egress_snat_rules{ip_family="IPv4"}`, "egress_snat_network_programming_duration_seconds_count", "egress_snat_conntrack_deletions_total"} {
-			n.Eventually(soon, func() error {
-				text, err := n.get("http://127.0.0.1:10249/metrics")
-				if err == nil && !strings.Contains(text, metric) {
-					err = fmt.Errorf("the metrics have no %s", metric)
-				}
-				return err
-			})
+			n.shows(metricsURL, metric)
 		}
 		n.serve(n.Outside(), whoamiPort, "tcp4")
 		flow, err := n.Pod(1).Dial(n.Context(), "tcp4", n.outside("tcp4"), 0)

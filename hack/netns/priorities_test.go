@@ -152,7 +152,7 @@ func (n *node) toldSoon(chains map[string][]string) (after time.Duration) {
 
 // countsEarlier returns an error unless the node's metrics count so many chains that come before egress SNAT.
 func (n *node) countsEarlier(chains map[string][]string) error {
-	text, err := n.get("http://127.0.0.1:10249/metrics")
+	text, err := n.get(metricsURL)
 	for _, family := range []string{"IPv4", "IPv6"} {
 		line := fmt.Sprintf("egress_snat_earlier_nat_chains{ip_family=%q} %d\n", family, len(chains[family]))
 		if err == nil && !strings.Contains(text, line) {

@@ -1,11 +1,9 @@
 package netns
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"os"
@@ -29,16 +27,7 @@ import (
 
 // get asks an HTTP server on the node's loopback.
 func (n *node) get(url string) (body string, err error) {
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
-			err = n.Node().Do(func() (err error) {
-				conn, err = (&net.Dialer{}).DialContext(ctx, network, address)
-				return err
-			})
-			return conn, err
-		},
-	}}
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: n.Node().DialContext}}
 	response, err := client.Get(url)
 	if err != nil {
 		return "", err
@@ -261,16 +250,10 @@ func TestKubeProxy_ServesItsEndpoints(t *testing.T) {
 		"http://127.0.0.1:10256/healthz":   `"lastUpdated"`,
 		"http://127.0.0.1:10256/livez":     `"lastUpdated"`,
 		"http://127.0.0.1:10249/proxyMode": "iptables",
-		"http://127.0.0.1:10249/metrics":   "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
+		metricsURL:                         "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
 		"http://127.0.0.1:10249/configz":   "kubeproxy.config.k8s.io",
 	} {
-		n.Eventually(soon, func() error {
-			body, err := n.get(url)
-			if err == nil && !strings.Contains(body, text) {
-				err = fmt.Errorf("%s: got %q, want %q in it", url, body, text)
-			}
-			return err
-		})
+		n.shows(url, text)
 	}
 	n.metric(`egress_snat_bindings{ip_family="IPv4"} 0`)
 }
@@ -421,13 +404,7 @@ func TestMode_WithoutEgressSNAT(t *testing.T) {
 	n := simpleNode(t)
 	n.Configure(`{proxy-mode: ["nftables"], egress-snat: ["false"]}`)
 	n.start()
-	n.Eventually(soon, func() error {
-		mode, err := n.get("http://127.0.0.1:10249/proxyMode")
-		if err == nil && mode != "nftables" {
-			err = fmt.Errorf("the mode is %q", mode)
-		}
-		return err
-	})
+	n.shows("http://127.0.0.1:10249/proxyMode", "nftables")
 	n.Says("Egress SNAT is off")
 	n.Eventually(soon, func() error {
 		if tables, err := n.Node().Run(n.Context(), "nft", "list", "tables"); err != nil || !strings.Contains(tables, "ip kube-proxy") {
