@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -164,14 +163,6 @@ func (w *world) counted(m *member, result string) float64 {
 	return metric(w.T, got.body, fmt.Sprintf(`egress_snat_announcements_total{result=%q}`, result))
 }
 
-// nodeAddress is a node's in the family in which the nodes reach each other.
-func (w *world) nodeAddress(m *member) netip.Addr {
-	if slices.Contains(w.families, v1.IPv4Protocol) {
-		return m.Host.V4
-	}
-	return m.Host.V6
-}
-
 // sharedKey is the one that nodes announce with; nil if they share none.
 func (w *world) sharedKey() []byte {
 	w.Helper()
@@ -201,7 +192,7 @@ func TestAttack_BoundPortWhileNodeIsAway(t *testing.T) {
 			away.Kill()
 			before := w.counted(victim, "unauthenticated")
 			end, pid := w.lies(away.Host, liar{
-				Bind: netip.AddrPortFrom(w.nodeAddress(away), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(w.nodeAddress(victim), lab.AnnouncePort)},
+				Bind: netip.AddrPortFrom(outer(away.Host), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(outer(victim.Host), lab.AnnouncePort)},
 				Nodes: []string{away.Name, w.holder.Name}, Addresses: addrs(w.egressIPs), Parts: 1,
 			})
 			w.eventually(func() error {
@@ -236,7 +227,7 @@ func TestAttack_EndlessStatement(t *testing.T) {
 	victim, traitor := w.members[1], w.members[2]
 	traitor.Kill()
 	l := liar{
-		Bind: netip.AddrPortFrom(w.nodeAddress(traitor), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(w.nodeAddress(victim), lab.AnnouncePort)},
+		Bind: netip.AddrPortFrom(outer(traitor.Host), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(outer(victim.Host), lab.AnnouncePort)},
 		Nodes: []string{traitor.Name}, Key: w.sharedKey(),
 	}
 	before := w.peakMemory(victim)

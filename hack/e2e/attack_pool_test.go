@@ -26,14 +26,6 @@ func inBothOuterFamilies(t *testing.T, do func(w *poolWorld)) {
 	})
 }
 
-// outer is the address at which nodes speak with a host.
-func outer(h *lab.Host) netip.Addr {
-	if h.V4.IsValid() {
-		return h.V4
-	}
-	return h.V6
-}
-
 func poolWithoutAKey(w *poolWorld) {
 	w.begin()
 	w.complete()

@@ -60,7 +60,7 @@ func (w *steeredWorld) forgeSources(attackers []*lab.Host, exactly bool) {
 		before, toldBefore, want := w.spoofed(), w.spoofedTold(family), map[*lab.Host]int{}
 		for _, attacker := range attackers {
 			for _, victim := range w.pods {
-				w.must(attacker.Do(func() error { return sendRaw(ofFamily(victim, to), to) }))
+				w.must(attacker.Do(func() error { return sendRaw(like(to.Addr(), victim), to) }))
 				if on := attacker.Node; on == w.holder.Host || on == victim.Node {
 					want[on]++
 				}
@@ -125,7 +125,7 @@ func (w *steeredWorld) haveLeft(pods []*lab.Host, addr netip.Addr) {
 	}
 	before := left()
 	for _, pod := range pods {
-		w.must(pod.Do(func() error { return sendRaw(ofFamily(pod, to), to) }))
+		w.must(pod.Do(func() error { return sendRaw(like(to.Addr(), pod), to) }))
 	}
 	w.eventually(func() error {
 		if n := left() - before; n < len(pods) {
@@ -133,14 +133,6 @@ func (w *steeredWorld) haveLeft(pods []*lab.Host, addr netip.Addr) {
 		}
 		return nil
 	})
-}
-
-// ofFamily is a host's address in the family of another one.
-func ofFamily(h *lab.Host, other netip.AddrPort) netip.Addr {
-	if other.Addr().Is6() {
-		return h.V6
-	}
-	return h.V4
 }
 
 // sendRaw sends a datagram from any address by a raw socket.

@@ -102,16 +102,8 @@ func (a *tunnelAttack) attackers() []attacker {
 		{"a process of the holder", holder, holder.DoWithoutRights, netip.Addr{}},
 		{"a process of another node", elsewhere, elsewhere.DoWithoutRights, netip.Addr{}},
 		{"a host on the nodes' network", outside, outside.Do, netip.Addr{}},
-		{"a host on the nodes' network, as a node", outside, outside.Do, a.outer(elsewhere)},
+		{"a host on the nodes' network, as a node", outside, outside.Do, outer(elsewhere)},
 	}
-}
-
-// outer is a host's address in the family in which nodes speak to each other.
-func (a *tunnelAttack) outer(h *lab.Host) netip.Addr {
-	if a.families[0] == v1.IPv4Protocol {
-		return h.V4
-	}
-	return h.V6
 }
 
 // targets are all addresses by which a datagram gets to the holder, or to a node's own end of the tunnel.
@@ -122,7 +114,7 @@ func (a *tunnelAttack) targets() []netip.Addr {
 	} else {
 		texts = []string{"2001:db8:0:2::", "ff02::1", "ff02::2", "fd00:10:128::", "fd00:10:128::1", "::1"}
 	}
-	return append(addrs(append(texts, a.egressIPs[0])), a.outer(a.holder.Host))
+	return append(addrs(append(texts, a.egressIPs[0])), outer(a.holder.Host))
 }
 
 // attack sends packets of all pods, each in the name of its node, to all of the targets. Each is dropped. Some attackers can send to some
@@ -176,7 +168,7 @@ func (a *tunnelAttack) send(from attacker, to netip.AddrPort, payloads [][]byte)
 	a.Helper()
 	var impossible error
 	for i, payload := range payloads {
-		if to.Addr() == a.outer(a.holder.Host) && from.as == a.outer(a.pods[i%len(a.pods)].Node) {
+		if to.Addr() == outer(a.holder.Host) && from.as == outer(a.pods[i%len(a.pods)].Node) {
 			continue
 		}
 		err := from.do(func() error { return from.host.SendUDP(from.as, to, payload) })
@@ -203,7 +195,7 @@ func (a *tunnelAttack) refuses(from attacker, to netip.Addr, port uint16) bool {
 		return false
 	}
 	speaks := process && from.host != a.holder.Host || from.as.IsValid()
-	return port != lab.AnnouncePort || !speaks || to != a.outer(a.holder.Host)
+	return port != lab.AnnouncePort || !speaks || to != outer(a.holder.Host)
 }
 
 func (a *tunnelAttack) isNode(h *lab.Host) bool {

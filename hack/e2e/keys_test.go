@@ -271,7 +271,7 @@ func TestKeys_Rotation(t *testing.T) {
 	victim, traitor := w.members[1], w.members[2]
 	traitor.Kill()
 	w.lies(traitor.Host, liar{
-		Bind: netip.AddrPortFrom(w.nodeAddress(traitor), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(w.nodeAddress(victim), lab.AnnouncePort)},
+		Bind: netip.AddrPortFrom(outer(traitor.Host), lab.AnnouncePort), To: []netip.AddrPort{netip.AddrPortFrom(outer(victim.Host), lab.AnnouncePort)},
 		Nodes: []string{traitor.Name}, Addresses: addrs(w.egressIPs), Parts: 1, Key: []byte(strings.TrimSpace(former)),
 	})
 	w.eventually(func() error {

@@ -98,12 +98,8 @@ func (w *metalWorld) speak(m *member) {
 	if _, err := w.Client().CoreV1().Pods(metallb.DefaultNamespace).Get(w.Context(), name, metav1.GetOptions{}); err != nil {
 		w.metalPod(name, m.Host)
 	}
-	bind := m.Host.V4
-	if !bind.IsValid() {
-		bind = m.Host.V6
-	}
 	w.speakers[m] = w.runNeighbour("metallb-"+name, m.Host, []string{"METALLB_BGP_TYPE=native"}, filepath.Join(w.programs, "speaker"), "--kubeconfig="+w.kubeconfig, "--namespace="+metallb.DefaultNamespace,
-		"--node-name="+m.Name, "--pod-name="+name, "--port=0", "--ml-bindaddr="+bind.String(), "--ml-bindport=7946", "--ml-labels=component=speaker")
+		"--node-name="+m.Name, "--pod-name="+name, "--port=0", "--ml-bindaddr="+outer(m.Host).String(), "--ml-bindport=7946", "--ml-labels=component=speaker")
 }
 
 // begin starts the nodes, and the speakers if it is to, and has pods on all nodes behind a Service that MetalLB gives its addresses.

@@ -271,6 +271,14 @@ func like(addr netip.Addr, host *lab.Host) netip.Addr {
 	return host.V6
 }
 
+// outer is the address at which nodes speak with a host: IPv4 if the cluster has it.
+func outer(h *lab.Host) netip.Addr {
+	if h.V4.IsValid() {
+		return h.V4
+	}
+	return h.V6
+}
+
 // masqueraded fails unless a pod has seen a client as the node by which it came: by its address on the way to
 // another node, and by that on the pods' network on the way to its own.
 func (w *world) masqueraded(node *lab.Host, seen netip.Addr, to netip.AddrPort) {
