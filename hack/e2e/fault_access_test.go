@@ -56,9 +56,7 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 		k.Server = m.link.URL()
 		m.Printed.Reset()
 		w.must(w.WriteKubeconfig(t.Context(), m.File("node.kubeconfig"), k))
-		if status := m.Exit(); status != 75 {
-			t.Fatalf("%s: with another kubeconfig it ended with status %d, want 75", m.Name, status)
-		}
+		m.Ends(75)
 		managers = append(managers, m.Manage())
 		m.Anew()
 	}
@@ -91,9 +89,7 @@ func TestKubeconfig_BadOneIsExplainedInTheLog(t *testing.T) {
 	w.round(w.residents, w.blog)
 	for _, m := range w.members[1:] {
 		w.must(w.NodeKubeconfig(t.Context(), m.File("node.kubeconfig"), m.Name, m.link.URL()))
-		if status := m.Exit(); status != 75 {
-			t.Fatalf("%s: with a good kubeconfig again it ended with status %d, want 75", m.Name, status)
-		}
+		m.Ends(75)
 		m.AnewReady()
 	}
 	w.published()
@@ -136,9 +132,7 @@ func TestRights_TakenAwayWhileRunning(t *testing.T) {
 	watching, forbidden, expired := w.members[0], w.members[1], w.members[2]
 	const lifetime = 10 * time.Second
 	w.must(w.WriteKubeconfig(t.Context(), expired.File("node.kubeconfig"), cluster.Kubeconfig{Server: expired.link.URL(), ServiceAccount: "short", Lifetime: lifetime}))
-	if status := expired.Exit(); status != 75 {
-		t.Fatalf("with another kubeconfig it ended with status %d, want 75", status)
-	}
+	expired.Ends(75)
 	expired.AnewReady()
 
 	bindings := w.Client().RbacV1().ClusterRoleBindings()
@@ -172,9 +166,7 @@ func TestRights_TakenAwayWhileRunning(t *testing.T) {
 	w.must(err)
 	back := time.Now()
 	w.must(w.NodeKubeconfig(t.Context(), expired.File("node.kubeconfig"), expired.Name, expired.link.URL()))
-	if status := expired.Exit(); status != 75 {
-		t.Fatalf("with a good kubeconfig again it ended with status %d, want 75", status)
-	}
+	expired.Ends(75)
 	expired.AnewReady()
 	w.published()
 	w.calm(fmt.Sprintf("rights taken away, a token ended; all nodes up to date %s after both were mended", since(back)))

@@ -75,9 +75,7 @@ func TestSteering_SomethingInTheWay(t *testing.T) {
 			does(other.comes)
 			m.Configure(`egress-snat-steering: [required]`)
 			m.Anew()
-			if status := m.Exit(); status != 1 {
-				w.Errorf("required: it ends with status %d, want 1", status)
-			}
+			m.Ends(1)
 			m.Says(other.says)
 			m.Configure("")
 			m.AnewReady()
@@ -149,9 +147,7 @@ func (w *steeredWorld) goesAlone(m *member, reason string) {
 	m.Stop()
 	m.Configure("egress-snat-steering: [required]")
 	m.Anew()
-	if status := m.Exit(); status != 1 {
-		w.Errorf("required: it ends with status %d, want 1", status)
-	}
+	m.Ends(1)
 	m.Says("proxyArguments.egress-snat-steering: packets cannot be sent to the nodes that have their egress IPs: " + reason)
 }
 

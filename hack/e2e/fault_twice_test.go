@@ -63,9 +63,7 @@ func TestNode_SecondOneRefusesToRun(t *testing.T) {
 	first.AnewReady()
 	first.Printed.Reset()
 	first.Configure(`v: ["3"]`)
-	if status := first.Exit(); status != 75 {
-		t.Errorf("after a change of the configuration: status %d, want 75", status)
-	}
+	first.Ends(75)
 	contained := &logger{member: first, script: `exec unshare --mount --pid --fork --kill-child "$@"`}
 	contained.start(w)
 	w.publish()

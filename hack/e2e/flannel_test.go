@@ -70,9 +70,7 @@ func TestFlannel_PortClash(t *testing.T) {
 	m.Stop()
 	m.Configure(`{egress-snat-steering-port: ["8472"], egress-snat-steering: [required]}`)
 	m.Anew()
-	if status := m.Exit(); status != 1 {
-		t.Errorf("steering required: the node ends with status %d, want 1", status)
-	}
+	m.Ends(1)
 	m.Says(clash)
 	m.Configure("")
 	m.Start()

@@ -203,9 +203,7 @@ func TestExposure_NoSecretsAndNoNames(t *testing.T) {
 func (w *world) restartWith(m *member, arguments string, flags ...string) {
 	w.Helper()
 	m.Configure(arguments)
-	if status := m.Exit(); status != 75 {
-		w.Fatalf("%s ended with status %d, want 75", m.Name, status)
-	}
+	m.Ends(75)
 	m.AnewReady(flags...)
 }
 

@@ -297,9 +297,7 @@ func TestKubeProxy_ConfigFile(t *testing.T) {
 	n.Write(file, []byte(strings.Replace(text, "mode: iptables", "mode: ipvs", 1)))
 	n.Says("The configuration has changed but is not valid")
 	n.Write(file, []byte(text+"configSyncPeriod: 10m0s\n"))
-	if status := n.Exit(); status != 75 {
-		t.Errorf("the node ended with status %d, want 75", status)
-	}
+	n.Ends(75)
 }
 
 func TestConfiguration_ChangeEndsTheNode(t *testing.T) {
@@ -325,9 +323,7 @@ func TestConfiguration_ChangeEndsTheNode(t *testing.T) {
 	}
 
 	n.Configure(`v: ["3"]`)
-	if status := n.Exit(); status != 75 {
-		t.Errorf("the node ended with status %d, want 75", status)
-	}
+	n.Ends(75)
 	n.Says("The configuration has changed and is valid")
 	if got := strings.Count(n.Printed.String(), "The configuration has changed and is valid"); got != 1 {
 		t.Errorf("the log says %d times why the node ended, want once", got)
@@ -352,9 +348,7 @@ func TestConfiguration_ChangeBehindALink(t *testing.T) {
 	n.start()
 	n.Ready()
 	n.Write(elsewhere, append(text, "nodeIP: 192.0.2.2\n"...))
-	if status := n.Exit(); status != 75 {
-		t.Errorf("the node ended with status %d, want 75", status)
-	}
+	n.Ends(75)
 }
 
 func TestConfiguration_ChangeOfTheKubeconfig(t *testing.T) {
@@ -365,9 +359,7 @@ func TestConfiguration_ChangeOfTheKubeconfig(t *testing.T) {
 	n.Write(n.File("node.kubeconfig"), []byte("nonsense"))
 	n.Says("The configuration has changed but is not valid")
 	n.useKubeconfig("http://127.0.0.1:2")
-	if status := n.Exit(); status != 75 {
-		t.Errorf("the node ended with status %d, want 75", status)
-	}
+	n.Ends(75)
 }
 
 // TestConfiguration_ChangeOfTheKubeconfigOfKubeProxysFile: it is named by a file that the configuration names.
@@ -425,9 +417,7 @@ func TestMode_OfAnOldNFT(t *testing.T) {
 	}
 	n.Configure(`proxy-mode: ["nftables"]`)
 	n.start()
-	if status := n.Exit(); status != 1 {
-		t.Errorf("status %d, want 1", status)
-	}
+	n.Ends(1)
 	n.Says("nft version must be v1.0.1 or later")
 	n.proxierServes()
 }

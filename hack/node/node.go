@@ -292,6 +292,14 @@ func (n *Node) Exit() int {
 	return n.process.ProcessState.ExitCode()
 }
 
+// Ends waits for the process to end by itself, with a status.
+func (n *Node) Ends(want int) {
+	n.t.Helper()
+	if status := n.Exit(); status != want {
+		n.t.Fatalf("%s ended with status %d, want %d", n.Name, status, want)
+	}
+}
+
 // Signal sends the process a signal.
 func (n *Node) Signal(signal os.Signal) {
 	n.t.Helper()
