@@ -286,9 +286,7 @@ func (r *cniRuntime) sliced(s *sandbox) {
 func (r *cniRuntime) firstPackets(s *sandbox, as ...string) {
 	r.Helper()
 	for _, to := range r.outside() {
-		ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
-		seen, err := s.Ask(ctx, network("tcp", to), to, 0)
-		cancel()
+		seen, err := r.askWithin(20*time.Second, "tcp", s.Host, to)
 		if want := identity(s.Host, to, as); err != nil || seen != want {
 			r.Errorf("the first packet of %s/%s at %v is seen as %v, err %v; want %s", s.pod.Namespace, s.pod.Name, s.ips, seen, err, want)
 		}

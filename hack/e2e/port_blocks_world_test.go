@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -235,9 +234,7 @@ func (w *blocksWorld) usesBlock(s *sandbox, connections int) {
 	}
 	for range connections {
 		for _, to := range w.outside() {
-			ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
-			seen, err := s.Ask(ctx, network("tcp", to), to, 0)
-			cancel()
+			seen, err := w.askWithin(20*time.Second, "tcp", s.Host, to)
 			if want := identity(s.Host, to, w.egressIPs); err != nil || seen != want {
 				w.Errorf("%s is seen as %v, err %v; want %s", s.pod.Name, seen, err, want)
 			}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -261,9 +260,7 @@ func (w *randomWorld) answeredAs(pod *lab.Host, to netip.AddrPort, want netip.Ad
 		return
 	}
 	w.eventually(func() error {
-		ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-		defer cancel()
-		seen, err := pod.Ask(ctx, network("udp", to), to, 0)
+		seen, err := w.askWithin(time.Second, "udp", pod, to)
 		if err == nil && seen != want {
 			err = fmt.Errorf("%s is seen as %s, want %s, which %s has", pod.Name, seen, want, w.held[number][0].Name)
 		}

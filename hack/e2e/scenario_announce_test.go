@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -179,9 +178,7 @@ func (w *steeredWorld) answersWithin(then time.Time, limit time.Duration) {
 // lost while an address moves is not repeated.
 func (w *steeredWorld) asksOften(from *lab.Host, to netip.AddrPort) (seen netip.Addr) {
 	w.eventually(func() (err error) {
-		ctx, cancel := context.WithTimeout(w.Context(), 100*time.Millisecond)
-		defer cancel()
-		seen, err = from.Ask(ctx, network("udp", to), to, 0)
+		seen, err = w.askWithin(100*time.Millisecond, "udp", from, to)
 		return err
 	})
 	return seen

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -194,9 +193,7 @@ func (w *world) localTraffic() {
 
 // unanswered returns an error if a new flow is answered within a second.
 func (w *world) unanswered(protocol string, from *lab.Host, to netip.AddrPort) error {
-	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-	defer cancel()
-	if seen, err := from.Ask(ctx, network(protocol, to), to, 0); err == nil {
+	if seen, err := w.askWithin(time.Second, protocol, from, to); err == nil {
 		return fmt.Errorf("%s is answered at %s (%s), and seen as %s", from.Name, to, protocol, seen)
 	}
 	return nil

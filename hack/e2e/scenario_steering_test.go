@@ -138,9 +138,7 @@ func (w *steeredWorld) inbound() {
 func (w *steeredWorld) answersAll(protocol string, from *lab.Host, to netip.AddrPort) {
 	w.Helper()
 	for range 8 {
-		ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
-		_, err := from.Ask(ctx, network(protocol, to), to, 0)
-		if cancel(); err != nil {
+		if _, err := w.askWithin(2*time.Second, protocol, from, to); err != nil {
 			w.Errorf("%s to %s (%s): %v", from.Name, to, protocol, err)
 			return
 		}

@@ -214,12 +214,17 @@ func (w *world) reconfigure(arguments string) {
 func (w *world) asks(protocol string, from *lab.Host, to netip.AddrPort) (seen netip.Addr) {
 	w.Helper()
 	w.eventually(func() (err error) {
-		ctx, cancel := context.WithTimeout(w.Context(), 2*time.Second)
-		defer cancel()
-		seen, err = from.Ask(ctx, network(protocol, to), to, 0)
+		seen, err = w.askWithin(2*time.Second, protocol, from, to)
 		return err
 	})
 	return seen
+}
+
+// askWithin asks once, in a new flow, which address a host is seen from.
+func (w *world) askWithin(patience time.Duration, protocol string, from *lab.Host, to netip.AddrPort) (netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(w.Context(), patience)
+	defer cancel()
+	return from.Ask(ctx, network(protocol, to), to, 0)
 }
 
 // network is the name of a protocol over the family of an address: tcp4.

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -22,9 +21,7 @@ func TestSteering_ForgedWithoutATunnel(t *testing.T) {
 			w.run(attacker, fmt.Sprintf("ip addr add %s/%d dev lo", pod, pod.BitLen()),
 				fmt.Sprintf("ip route add %s/%d via %s src %s", to.Addr(), to.Addr().BitLen(), holder, pod))
 			before := w.holder.drops(w.world)
-			ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-			defer cancel()
-			_, _ = attacker.Ask(ctx, network("udp", to), to, 0)
+			_, _ = w.askWithin(time.Second, "udp", attacker, to)
 			w.eventually(func() error {
 				if now := w.holder.drops(w.world); now["foreign"]+now["forged"] == before["foreign"]+before["forged"] {
 					return fmt.Errorf("nothing is dropped as foreign or forged: %s", dropsTold(now))
@@ -59,9 +56,7 @@ func TestSteering_ForgedByANode(t *testing.T) {
 				w.run(traitor, fmt.Sprintf("ip route add %s/32 %s", to.Addr(), way.via))
 				w.run(pod, fmt.Sprintf("ip addr add %s/32 dev lo", victim.V4), fmt.Sprintf("ip route add %s/32 via %s src %s", to.Addr(), gateway, victim.V4))
 				before := w.holder.drops(w.world)["forged"]
-				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-				_, _ = pod.Ask(ctx, "udp4", to, 0)
-				cancel()
+				_, _ = w.askWithin(time.Second, "udp", pod, to)
 				w.eventually(func() error {
 					if now := w.holder.drops(w.world); now["forged"] == before {
 						return fmt.Errorf("nothing is dropped as forged: %s", dropsTold(now))

@@ -79,14 +79,23 @@ func (w *steeredWorld) refuses(pods []*lab.Host, lose func()) {
 // refused waits until connections are refused: those with new egress IPs hang for a while, since a node may be about to get these.
 func (w *steeredWorld) refused(pods []*lab.Host) {
 	w.Helper()
+	w.connectionsFail(pods, attempted, "is not refused", func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) })
+}
+
+// hangs waits until no new connection of these pods to the outside is answered within a second, in a round of all of them.
+func (w *steeredWorld) hangs(pods []*lab.Host) {
+	w.Helper()
+	w.connectionsFail(pods, time.Second, "does not hang", timedOut)
+}
+
+// connectionsFail waits until all new connections of these pods to the outside fail in a way, in a round of all of them.
+func (w *steeredWorld) connectionsFail(pods []*lab.Host, patience time.Duration, otherwise string, so func(error) bool) {
+	w.Helper()
 	w.eventually(func() error {
 		for _, pod := range pods {
 			for _, to := range w.outside() {
-				ctx, cancel := context.WithTimeout(w.Context(), attempted)
-				_, err := pod.Ask(ctx, network("tcp", to), to, 0)
-				cancel()
-				if !errors.Is(err, syscall.ECONNREFUSED) {
-					return errors.Join(fmt.Errorf("%s to %s is not refused", pod.Name, to), err)
+				if _, err := w.askWithin(patience, "tcp", pod, to); !so(err) {
+					return errors.Join(fmt.Errorf("%s to %s %s", pod.Name, to, otherwise), err)
 				}
 			}
 		}

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -306,24 +305,6 @@ func (w *world) allDrops() map[string]int {
 		}
 	}
 	return drops
-}
-
-// hangs waits until no new connection of these pods to the outside is answered within a second, in a round of all of them.
-func (w *steeredWorld) hangs(pods []*lab.Host) {
-	w.Helper()
-	w.eventually(func() error {
-		for _, pod := range pods {
-			for _, to := range w.outside() {
-				ctx, cancel := context.WithTimeout(w.Context(), time.Second)
-				_, err := pod.Ask(ctx, network("tcp", to), to, 0)
-				cancel()
-				if !timedOut(err) {
-					return errors.Join(fmt.Errorf("%s to %s does not hang", pod.Name, to), err)
-				}
-			}
-		}
-		return nil
-	})
 }
 
 func timedOut(err error) bool {
