@@ -60,9 +60,7 @@ func TestAttack_FlowsWithoutEnd(t *testing.T) {
 // deleted returns how many flows a node's process has deleted.
 func (w *world) deleted(m *member) float64 {
 	w.Helper()
-	got, err := w.get(m.Host, metricsAt, "/metrics")
-	w.must(err)
-	return metric(w.T, got.body, "egress_snat_conntrack_deletions_total")
+	return w.metric(m, "egress_snat_conntrack_deletions_total")
 }
 
 // spray has a host send a datagram to each of so many ports.

@@ -155,12 +155,7 @@ func (w *world) lies(host *lab.Host, l liar) (end func(), pid int) {
 // counted is a node's counter of direct announcements with a result.
 func (w *world) counted(m *member, result string) float64 {
 	w.Helper()
-	var got answer
-	w.eventually(func() (err error) { // a node that has just started serves no metrics yet
-		got, err = w.get(m.Host, metricsAt, "/metrics")
-		return err
-	})
-	return metric(w.T, got.body, fmt.Sprintf(`egress_snat_announcements_total{result=%q}`, result))
+	return w.metric(m, fmt.Sprintf(`egress_snat_announcements_total{result=%q}`, result))
 }
 
 // sharedKey is the one that nodes announce with; nil if they share none.

@@ -102,12 +102,7 @@ func (w *steeredWorld) spoofedTold(family v1.IPFamily) map[*lab.Host]float64 {
 	w.Helper()
 	told := map[*lab.Host]float64{}
 	for _, m := range w.members {
-		var got answer
-		w.eventually(func() (err error) { // a node that has just started serves no metrics yet
-			got, err = w.get(m.Host, metricsAt, "/metrics")
-			return err
-		})
-		told[m.Host] = metric(w.T, got.body, fmt.Sprintf("egress_snat_dropped_packets_total{ip_family=%q,reason=\"spoofed\"}", family))
+		told[m.Host] = w.metric(m, fmt.Sprintf("egress_snat_dropped_packets_total{ip_family=%q,reason=\"spoofed\"}", family))
 	}
 	return told
 }

@@ -127,9 +127,7 @@ func (w *steeredWorld) tells(m *member, event, metric, said string) {
 		w.Errorf("the log says %d times that %s, want once", times, said)
 	}
 	w.eventTold(event, said)
-	got, err := w.get(m.Host, metricsAt, "/metrics")
-	w.must(err)
-	if !strings.Contains(got.body, metric) {
+	if !strings.Contains(w.metrics(m), metric) {
 		w.Errorf("the metrics have not %s", metric)
 	}
 	if out, _, _ := m.Openshift("egress", "verify", "--socket="+m.Socket()); !strings.Contains(out, said) {

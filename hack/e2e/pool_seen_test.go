@@ -26,13 +26,12 @@ func TestPool_MovesAreSeen(t *testing.T) {
 			t.Errorf("%s does not log once that %s", m.Name, want)
 		}
 	}
-	got, err := w.get(next.Host, metricsAt, "/metrics")
-	w.must(err)
+	metrics := w.metrics(next)
 	for _, want := range []string{
 		`egress_snat_pool_moves_total{reason="drained"} 1`, `egress_snat_pool_members{state="live"} 3`, `egress_snat_pool_members{state="dead"} 0`,
 		"egress_snat_pool_majority 1", "egress_snat_pool_unheld_addresses 0", "egress_snat_pool_take_duration_seconds_count ",
 	} {
-		if !strings.Contains(got.body, want) {
+		if !strings.Contains(metrics, want) {
 			t.Errorf("%s has no metric %s", next.Name, want)
 		}
 	}

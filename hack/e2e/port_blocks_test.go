@@ -212,11 +212,9 @@ func (w *blocksWorld) withoutPlugin() {
 // sharing returns how many pods share according to a node's metric, by egress IP.
 func (w *blocksWorld) sharing(r *cniRuntime) map[string]float64 {
 	w.Helper()
-	got, err := w.get(r.on.Host, metricsAt, "/metrics")
-	w.must(err)
-	pods := map[string]float64{}
+	metrics, pods := w.metrics(r.on), map[string]float64{}
 	for _, ip := range w.egressIPs {
-		pods[ip] = metric(w.T, got.body, fmt.Sprintf("egress_snat_port_sharing_pods{egress_ip=%q}", ip))
+		pods[ip] = metric(w.T, metrics, fmt.Sprintf("egress_snat_port_sharing_pods{egress_ip=%q}", ip))
 	}
 	return pods
 }

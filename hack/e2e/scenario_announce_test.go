@@ -88,9 +88,7 @@ func TestAnnounce_Keys(t *testing.T) {
 	if told := strings.Count(w.members[2].Printed.String(), "Ignored a direct announcement"); told != 1 {
 		t.Errorf("node-3 says %d times that it does not believe others, want once", told)
 	}
-	got, err := w.get(w.members[2].Host, metricsAt, "/metrics")
-	w.must(err)
-	if metric(t, got.body, `egress_snat_announcements_total{result="unauthenticated"}`) == 0 {
+	if w.metric(w.members[2], `egress_snat_announcements_total{result="unauthenticated"}`) == 0 {
 		t.Error("node-3 does not count what it does not believe")
 	}
 }

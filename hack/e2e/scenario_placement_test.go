@@ -269,9 +269,7 @@ var looksForOthers = regexp.MustCompile(`nlmsg_type=NFNL_SUBSYS_NFTABLES<<8\|NFT
 // syncs is how often a node has looked at the kernel or written to it for egress SNAT.
 func (w *world) syncs(m *member) float64 {
 	w.Helper()
-	got, err := w.get(m.Host, metricsAt, "/metrics")
-	w.must(err)
-	return metric(w.T, got.body, "egress_snat_sync_duration_seconds_count")
+	return w.metric(m, "egress_snat_sync_duration_seconds_count")
 }
 
 // knows waits until a node knows all objects.

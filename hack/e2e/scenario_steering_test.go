@@ -77,17 +77,16 @@ func (w *steeredWorld) leaveByTheHolder() {
 // countsSteeredFlows: the holder counts what it receives, and each other node what its pod sends.
 func (w *steeredWorld) countsSteeredFlows() {
 	for _, m := range w.members {
-		got, err := w.get(m.Host, metricsAt, "/metrics")
-		w.must(err)
+		metrics := w.metrics(m)
 		for _, ip := range w.egressIPs {
 			for direction, some := range map[string]bool{"sent": m != w.holder, "received": m == w.holder} {
 				name := fmt.Sprintf("egress_snat_steered_flows{direction=%q,egress_ip=%q}", direction, ip)
-				if flows := metric(w.T, got.body, name); flows > 0 != some {
+				if flows := metric(w.T, metrics, name); flows > 0 != some {
 					w.Errorf("%s has %s %g, want some: %v", m.Name, name, flows, some)
 				}
 			}
 		}
-		w.countsFastPackets(m, got.body)
+		w.countsFastPackets(m, metrics)
 	}
 }
 

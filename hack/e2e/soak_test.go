@@ -296,11 +296,10 @@ func (s *soak) measure(m *member) {
 	_, err := s.get(m.Host, metricsAt, "/debug/pprof/heap?gc=1")
 	s.must(err)
 	s.must(s.worked(m))
-	got, err := s.get(m.Host, metricsAt, "/metrics")
-	s.must(err)
+	metrics := s.metrics(m)
 	s.samples[m.Name] = append(s.samples[m.Name], sampled{
-		heap: metric(s.T, got.body, "go_memstats_heap_alloc_bytes"), resident: metric(s.T, got.body, "process_resident_memory_bytes"),
-		goroutines: metric(s.T, got.body, "go_goroutines"), files: metric(s.T, got.body, "process_open_fds"),
+		heap: metric(s.T, metrics, "go_memstats_heap_alloc_bytes"), resident: metric(s.T, metrics, "process_resident_memory_bytes"),
+		goroutines: metric(s.T, metrics, "go_goroutines"), files: metric(s.T, metrics, "process_open_fds"),
 	})
 	if log := m.Printed.String(); strings.Contains(log, "panic") || strings.Contains(log, "Somebody else has changed") {
 		s.Errorf("%s: the log has a panic, or says that somebody else has changed the rules", m.Name)
@@ -321,6 +320,23 @@ func (s *soak) worked(m *member) error {
 		return fmt.Errorf("%s: %g syncs have failed", m.Name, failures)
 	}
 	return nil
+}
+
+// metrics are a node's, when it serves them.
+func (w *world) metrics(m *member) (text string) {
+	w.Helper()
+	w.eventually(func() error {
+		got, err := w.get(m.Host, metricsAt, "/metrics")
+		text = got.body
+		return err
+	})
+	return text
+}
+
+// metric is the sum over all labels of a node's metric.
+func (w *world) metric(m *member, name string) float64 {
+	w.Helper()
+	return metric(w.T, w.metrics(m), name)
 }
 
 // metric is the sum over all labels of a metric.
@@ -365,12 +381,11 @@ func (s *soak) report(took time.Duration, least int64) {
 		others.Wrong+residents.Wrong, others.Broken, others.Unanswered-others.Broken)
 	s.Logf("nodes up to date after %d bursts: median %s, longest %s, controllers included", len(latencies), latencies[len(latencies)/2].Round(time.Millisecond), latencies[len(latencies)-1].Round(time.Millisecond))
 	for _, m := range s.members {
-		got, err := s.get(m.Host, metricsAt, "/metrics")
-		s.must(err)
+		metrics := s.metrics(m)
 		s.Logf("%s  %.0f syncs of egress SNAT, a change in the kernel after %.0f ms on average, from its controller on; %.0f syncs of kube-proxy", m.Name,
-			metric(s.T, got.body, "egress_snat_sync_duration_seconds_count"),
-			1000*metric(s.T, got.body, "egress_snat_network_programming_duration_seconds_sum")/metric(s.T, got.body, "egress_snat_network_programming_duration_seconds_count"),
-			metric(s.T, got.body, "kubeproxy_sync_proxy_rules_duration_seconds_count"))
+			metric(s.T, metrics, "egress_snat_sync_duration_seconds_count"),
+			1000*metric(s.T, metrics, "egress_snat_network_programming_duration_seconds_sum")/metric(s.T, metrics, "egress_snat_network_programming_duration_seconds_count"),
+			metric(s.T, metrics, "kubeproxy_sync_proxy_rules_duration_seconds_count"))
 		if s.pool == nil || m == s.members[0] { // the others of a pool have been killed now and then
 			s.flat(m.Name)
 		}
