@@ -156,10 +156,8 @@ func (w *steeredWorld) reloadable() {
 			list := []string{"list", "table", map[v1.IPFamily]string{v1.IPv4Protocol: "ip", v1.IPv6Protocol: "ip6"}[family], steeringTable}
 			listed, err := m.Host.Run(w.Context(), "nft", list...)
 			w.must(err)
-			load := empty.Command(w.Context(), "nft", "-f", "-")
-			load.Stdin = strings.NewReader(listed)
-			if out, err := load.CombinedOutput(); err != nil {
-				w.Fatalf("%s: nft does not load what it lists: %s%s", m.Name, out, listed)
+			if err := empty.Feed(w.Context(), listed, "nft", "-f", "-"); err != nil {
+				w.Fatalf("%s: nft does not load what it lists: %v\n%s", m.Name, err, listed)
 			}
 			again, err := empty.Run(w.Context(), "nft", list...)
 			w.must(err)

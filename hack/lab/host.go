@@ -244,6 +244,14 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) (string, er
 	return run(h.Command(ctx, name, args...))
 }
 
+// Feed runs a command to its end with this standard input; an error repeats what the command has printed.
+func (h *Host) Feed(ctx context.Context, input, name string, args ...string) error {
+	cmd := h.Command(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	_, err := run(cmd)
+	return err
+}
+
 func ip(ctx context.Context, args ...string) *exec.Cmd {
 	tool := "ip"
 	if path, err := find(tool); err == nil {

@@ -54,10 +54,7 @@ func (l *Lab) replyTo(ctx context.Context) error {
 			return err
 		}
 	}
-	nft := l.outside.Command(ctx, "nft", "-f", "-")
-	nft.Stdin = strings.NewReader(fmt.Sprintf(remember, strings.Join(sources, ", "), l.answeredByARP()))
-	_, err := run(nft)
-	return err
+	return l.outside.Feed(ctx, fmt.Sprintf(remember, strings.Join(sources, ", "), l.answeredByARP()), "nft", "-f", "-")
 }
 
 // answeredByARP is the start of the chains that remember nodes.

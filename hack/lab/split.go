@@ -25,17 +25,14 @@ func (l *Lab) Split(side []*Host, all bool) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	nft := l.outside.Command(ctx, "nft", "-f", "-")
-	nft.Stdin = strings.NewReader(fmt.Sprintf(`table %[1]s {
+	return l.outside.Feed(ctx, fmt.Sprintf(`table %[1]s {
 	chain forward {
 		type filter hook forward priority 0
 		iifname { %[2]s } oifname %[3]s drop
 		iifname %[3]s oifname { %[2]s } drop
 	}
 	%[4]s
-}`, splitTable, here, there, local))
-	_, err := run(nft)
-	return err
+}`, splitTable, here, there, local), "nft", "-f", "-")
 }
 
 // switchPorts are the ports of the switch that hosts are plugged into, for nft.

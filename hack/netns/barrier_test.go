@@ -2,8 +2,6 @@ package netns
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -71,11 +69,7 @@ func (n *node) fillBarrier() {
 	for i := range size - strings.Count(there, " expires ") {
 		fmt.Fprintf(&elements, "add element ip openshift-egress-ended flows { 198.18.%d.%d . 198.19.0.1 . tcp . 1 . 1 }\n", i>>8, i&255)
 	}
-	file := filepath.Join(n.TempDir(), "elements")
-	if err := os.WriteFile(file, []byte(elements.String()), 0o600); err != nil {
-		n.Fatal(err)
-	}
-	if _, err := n.Node().Run(n.Context(), "nft", "-f", file); err != nil {
+	if err := n.Node().Feed(n.Context(), elements.String(), "nft", "-f", "-"); err != nil {
 		n.Fatal(err)
 	}
 }

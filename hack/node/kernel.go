@@ -48,10 +48,8 @@ func (n *Node) Reload(tables ...string) {
 // AsSomebodyElse runs a program on the node, with the lock that the node's process takes too.
 func (n *Node) AsSomebodyElse(stdin, name string, args ...string) {
 	n.t.Helper()
-	cmd := n.Host.Command(n.t.Context(), name, args...)
-	cmd.Stdin = strings.NewReader(stdin)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		n.t.Fatalf("%s %v: %v: %s", name, args, err, out)
+	if err := n.Host.Feed(n.t.Context(), stdin, name, args...); err != nil {
+		n.t.Fatal(err)
 	}
 }
 

@@ -102,7 +102,7 @@ neigh add 172.31.0.2 lladdr ` + mac(macNobody) + ` dev to0 nud permanent
 		{h.lab.Outside(), "link set sink0 up\n"},
 	}
 	for _, b := range batches {
-		if err := tables.Feed(ctx, b.host, b.text, "ip", "-batch", "-"); err != nil {
+		if err := b.host.Feed(ctx, b.text, "ip", "-batch", "-"); err != nil {
 			return err
 		}
 	}

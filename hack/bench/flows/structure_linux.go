@@ -67,7 +67,7 @@ COMMIT
 // nftablesProxier writes the rules of upstream's nftables proxier there (setupNFTables in
 // pkg/proxy/nftables/proxier.go).
 func nftablesProxier(ctx context.Context, h *host) error {
-	return tables.Feed(ctx, h.lab.Node(), `table ip kube-proxy {
+	return h.lab.Node().Feed(ctx, `table ip kube-proxy {
 	set hairpin-connections { type ipv4_addr . ipv4_addr . inet_proto . inet_service; }
 	chain masquerading {
 		mark and 0x4000 != 0 mark set mark xor 0x4000 masquerade fully-random
@@ -83,7 +83,7 @@ func masquerading(ctx context.Context, h *host) error {
 	if err := nftablesProxier(ctx, h); err != nil {
 		return err
 	}
-	return tables.Feed(ctx, h.lab.Node(), fmt.Sprintf(`table ip plugin {
+	return h.lab.Node().Feed(ctx, fmt.Sprintf(`table ip plugin {
 	chain postrouting { type nat hook postrouting priority 110; ip saddr %[1]s ip daddr != %[1]s masquerade; }
 }
 `, lab.ClusterV4), "nft", "-f", "-")
@@ -101,7 +101,7 @@ func oneLookup(ctx context.Context, h *host, d kernel.Desired) error {
 		fmt.Fprintf(&b, "%s : %s,\n", binding.Pod, binding.EgressIP)
 	}
 	fmt.Fprintf(&b, "}; }; chain postrouting { type nat hook postrouting priority %d; snat to ip saddr map @sources fully-random; }; }\n", steering.LocalSourceNATPriority)
-	return tables.Feed(ctx, h.lab.Node(), b.String(), "nft", "-f", "-")
+	return h.lab.Node().Feed(ctx, b.String(), "nft", "-f", "-")
 }
 
 // written writes with the product's own writers.
@@ -112,5 +112,5 @@ func written(write tables.Write) func(context.Context, *host, kernel.Desired) er
 }
 
 func (h *host) restore(ctx context.Context, rules string) error {
-	return tables.Feed(ctx, h.lab.Node(), rules, "iptables-restore", "--noflush", "-w")
+	return h.lab.Node().Feed(ctx, rules, "iptables-restore", "--noflush", "-w")
 }

@@ -114,10 +114,7 @@ func (w *world) prepareNetwork(ctx context.Context) error {
 		tcp sport 6443 add @sent { ip daddr counter }
 	}
 }`
-	if err := os.WriteFile(w.file("count.nft"), []byte(rules), 0o600); err != nil {
-		return err
-	}
-	_, err := w.Control().Run(ctx, "nft", "-f", w.file("count.nft"))
+	err := w.Control().Feed(ctx, rules, "nft", "-f", "-")
 	if err == nil {
 		_, err = w.Outside().Run(ctx, "ip", "route", "add", "blackhole", standInNetwork.String())
 	}

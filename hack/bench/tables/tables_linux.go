@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -15,16 +14,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 )
 
-// Feed runs a command on a host with this standard input.
-func Feed(ctx context.Context, host *lab.Host, input, name string, arguments ...string) error {
-	command := host.Command(ctx, name, arguments...)
-	command.Stdin = strings.NewReader(input)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %s: %w: %s", host.Name, name, err, bytes.TrimSpace(output))
-	}
-	return nil
-}
-
 // Empty removes all rules and tracked flows from a host. nft goes first: it removes in one step what
 // iptables-nft removes slowly.
 func Empty(ctx context.Context, host *lab.Host) error {
@@ -32,7 +21,7 @@ func Empty(ctx context.Context, host *lab.Host) error {
 	_, err := host.Run(ctx, "nft", "flush", "ruleset")
 	for _, tool := range []string{"iptables-restore", "ip6tables-restore"} {
 		if err == nil {
-			err = Feed(ctx, host, tables, tool, "-w")
+			err = host.Feed(ctx, tables, tool, "-w")
 		}
 	}
 	if err == nil {

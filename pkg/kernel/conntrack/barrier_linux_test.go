@@ -184,10 +184,8 @@ func TestDelete_WithABarrierThatWasRestored(t *testing.T) {
 		if err != nil {
 			n.Fatal(err)
 		}
-		nft := n.host.Command(n.Context(), "nft", "-f", "-")
-		nft.Stdin = strings.NewReader("flush ruleset\n" + saved)
-		if output, err := nft.CombinedOutput(); err != nil {
-			n.Fatalf("%v: %s", err, output)
+		if err := n.host.Feed(n.Context(), "flush ruleset\n"+saved, "nft", "-f", "-"); err != nil {
+			n.Fatal(err)
 		}
 		n.deleteOne()
 		table, _ := n.barred()

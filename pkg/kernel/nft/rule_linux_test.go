@@ -36,10 +36,8 @@ func TestRule_AsNftReads(t *testing.T) {
 				}
 				input += "\t\t" + r.Text + "\n"
 			}
-			nft := l.Node().Command(t.Context(), "nft", "-f", "-")
-			nft.Stdin = strings.NewReader(input + "\t}\n}\n")
-			if out, err := nft.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s\n%s", err, out, input)
+			if err := l.Node().Feed(t.Context(), input+"\t}\n}\n", "nft", "-f", "-"); err != nil {
+				t.Fatalf("%v\n%s", err, input)
 			}
 			err := l.Node().Do(func() error { return addRules(s, rules, false) })
 			if err != nil {
@@ -200,15 +198,13 @@ func TestRule_SourceNATByMap(t *testing.T) {
 		if ask < 0 || change < ask {
 			t.Errorf("%s: the rule changes the mark before it asks the map", name)
 		}
-		again := l.Node().Command(t.Context(), "nft", "-f", "-")
-		again.Stdin = strings.NewReader("flush chain " + name + " words ours\n" + printed)
-		out, err := again.CombinedOutput()
+		err := l.Node().Feed(t.Context(), "flush chain "+name+" words ours\n"+printed, "nft", "-f", "-")
 		if family == kernel.IPv6 { // nft 1.0.6 to 1.1.3
-			t.Logf("nft reads its listing of IPv6: %v: %s", err, out)
+			t.Logf("nft reads its listing of IPv6: %v", err)
 			continue
 		}
 		if err != nil {
-			t.Fatalf("%v: %s", err, out)
+			t.Fatal(err)
 		}
 		var marks []string
 		err = l.Node().Do(func() error {
@@ -275,10 +271,9 @@ func isLoad(e expr.Any) bool {
 // printsItsText writes a rule of a new table, and returns how nft lists its chain: with the rule's text.
 func printsItsText(t *testing.T, l *lab.Lab, name string, s Spec, rule Rule) string {
 	t.Helper()
-	nft := l.Node().Command(t.Context(), "nft", "-f", "-")
-	nft.Stdin = strings.NewReader("table " + name + " words {\n" + strings.NewReplacer("ADDRESS", addressType[s.Family]).Replace(surroundings) + "}\n}\n")
-	if out, err := nft.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	table := "table " + name + " words {\n" + strings.NewReplacer("ADDRESS", addressType[s.Family]).Replace(surroundings) + "}\n}\n"
+	if err := l.Node().Feed(t.Context(), table, "nft", "-f", "-"); err != nil {
+		t.Fatal(err)
 	}
 	if err := l.Node().Do(func() error { return addRules(s, []Rule{rule}, true) }); err != nil {
 		t.Fatal(err)

@@ -228,10 +228,8 @@ func TestBlocks_ListingIsRestored(t *testing.T) {
 				c.Skip("nft does not print maps of ports")
 			}
 			n.nft("delete table %s", n.name())
-			restore := n.host.Command(t.Context(), "nft", "-f", "-")
-			restore.Stdin = strings.NewReader(listing)
-			if out, err := restore.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s\n%s", err, out, listing)
+			if err := n.host.Feed(t.Context(), listing, "nft", "-f", "-"); err != nil {
+				t.Fatalf("%v\n%s", err, listing)
 			}
 		}
 		asks := func(when string, source uint16) (outside []uint16) {
@@ -738,10 +736,9 @@ func TestBlocks_TableFollows(t *testing.T) {
 					}
 				}
 			}
-			check := c.lab.Outside().Command(t.Context(), "nft", "-c", "-f", "-") // where there is no table
-			check.Stdin = strings.NewReader(textOf(t, n.config(), d))
-			if out, err := check.CombinedOutput(); err != nil && knowsPorts {
-				t.Errorf("step %d: nft does not read the table's text: %v: %s", step, err, out)
+			err := c.lab.Outside().Feed(t.Context(), textOf(t, n.config(), d), "nft", "-c", "-f", "-") // where there is no table
+			if err != nil && knowsPorts {
+				t.Errorf("step %d: nft does not read the table's text: %v", step, err)
 			}
 			if step == 1 {
 				n.nft("delete element %s inward { %s . 1024-1535 : %s }", n.name(), c.egressIP, pod)

@@ -312,10 +312,8 @@ func (n *node) nft(command string, args ...any) string {
 // nftInput has nft read a text.
 func (n *node) nftInput(text string) {
 	n.c.Helper()
-	command := n.host.Command(n.c.Context(), "nft", "-f", "-")
-	command.Stdin = strings.NewReader(text)
-	if out, err := command.CombinedOutput(); err != nil {
-		n.c.Fatalf("nft -f: %v: %s", err, out)
+	if err := n.host.Feed(n.c.Context(), text, "nft", "-f", "-"); err != nil {
+		n.c.Fatal(err)
 	}
 }
 
@@ -353,15 +351,8 @@ func mac(node netip.Addr) string {
 }
 
 func (h *handMade) ip(lines ...string) error {
-	command := h.n.host.Command(context.Background(), "ip", "-batch", "-")
-	if h.n.c.family == kernel.IPv6 {
-		command = h.n.host.Command(context.Background(), "ip", "-6", "-batch", "-")
-	}
-	command.Stdin = strings.NewReader(strings.Join(lines, "\n"))
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("ip: %w: %s", err, out)
-	}
-	return nil
+	family := map[kernel.Family]string{kernel.IPv4: "-4", kernel.IPv6: "-6"}[h.n.c.family]
+	return h.n.host.Feed(context.Background(), strings.Join(lines, "\n"), "ip", family, "-batch", "-")
 }
 
 func (h *handMade) ensure(_ context.Context, holders map[int]netip.Addr) (changed bool, err error) {

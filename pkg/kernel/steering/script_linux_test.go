@@ -27,10 +27,8 @@ func TestScript_MakesWhatAWriterMakes(t *testing.T) {
 		if after := c.run(n.host, "nft list ruleset") + c.run(n.host, "ip rule") + c.run(n.host, "ip link"); after != before {
 			t.Errorf("printing it has changed the node from\n%s\nto\n%s", before, after)
 		}
-		shell := n.host.Command(t.Context(), "sh", "-e")
-		shell.Stdin = strings.NewReader(text)
-		if out, err := shell.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s\n%s", err, out, text)
+		if err := n.host.Feed(t.Context(), text, "sh", "-e"); err != nil {
+			t.Fatalf("%v\n%s", err, text)
 		}
 		var lines []string
 		n.inside(func() (err error) {
