@@ -142,10 +142,7 @@ func isSeenAndRemoved(w *steeredWorld) {
 			return nil
 		})
 	})
-	sum := traffic.Stop()
-	if sum.Wrong > 0 {
-		w.Errorf("pods were seen as others: %s", sum)
-	}
+	w.noneWrong(traffic)
 	w.clean(100)
 	w.scenario("it is removed", func() {
 		source.Stop()

@@ -44,12 +44,7 @@ func besideFlannel(w *flannelWorld) {
 	}
 
 	w.must(traffic.Round(w.Context()))
-	sum := traffic.Stop()
-	line, _, _ := strings.Cut(sum.String(), "\n")
-	w.Log(line)
-	if sum.Wrong > 0 {
-		w.Errorf("pods were seen as others: %s", sum)
-	}
+	w.Log(w.noneWrong(traffic))
 	w.right()
 	w.clean(1000)
 }

@@ -182,12 +182,7 @@ func (w *steeredWorld) movesUnderLoad(times int) {
 	ctx, cancel := context.WithTimeout(w.Context(), soon)
 	defer cancel()
 	w.must(traffic.Round(ctx))
-	sum := traffic.Stop()
-	if sum.Wrong > 0 {
-		w.Errorf("pods were seen as others: %s", sum)
-	}
-	line, _, _ := strings.Cut(sum.String(), "\n")
-	w.Logf("%d moves, each with a round of answers, in %s; %s; dropped: %s", times, took.Round(time.Millisecond), line, dropsTold(w.allDrops()))
+	w.Logf("%d moves, each with a round of answers, in %s; %s; dropped: %s", times, took.Round(time.Millisecond), w.noneWrong(traffic), dropsTold(w.allDrops()))
 }
 
 // TestSteering_TwoHundredMoves: under load, and of at least 100,000 packets none has another source than the egress IP.
@@ -248,9 +243,7 @@ func TestSteering_AnotherTransport(t *testing.T) {
 	if diff := cmp.Diff(sorted(before), sorted(w.members[1].steering(w.world))); diff != "" {
 		w.Errorf("another state than before (-want +got):\n%s", diff)
 	}
-	if sum := traffic.Stop(); sum.Wrong > 0 {
-		w.Errorf("pods were seen as others: %s", sum)
-	}
+	w.noneWrong(traffic)
 	w.clean(500)
 }
 
@@ -303,9 +296,7 @@ func fromBeforeAndBack(w *steeredWorld, arguments string) {
 			w.steered()
 		})
 	}
-	if sum := traffic.Stop(); sum.Wrong > 0 {
-		w.Errorf("pods were seen as others: %s", sum)
-	}
+	w.noneWrong(traffic)
 	w.leaveByTheHolder()
 	w.clean(500)
 }

@@ -503,6 +503,17 @@ func (w *world) undisturbed(traffic *lab.Traffic) {
 	w.Log(line)
 }
 
+// noneWrong ends traffic, and fails if a pod was seen as another one. It returns the figures.
+func (w *world) noneWrong(traffic *lab.Traffic) (figures string) {
+	w.Helper()
+	sum := traffic.Stop()
+	if sum.Wrong > 0 {
+		w.Errorf("pods were seen as others: %s", sum)
+	}
+	figures, _, _ = strings.Cut(sum.String(), "\n")
+	return figures
+}
+
 // editServiceStatus gives a Service another status, as a load balancer's controller does.
 func (w *world) editServiceStatus(namespace, name string, status v1.ServiceStatus) {
 	w.Helper()
