@@ -16,7 +16,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/openshift/origin-node/hack/lab"
 	process "github.com/openshift/origin-node/hack/node"
@@ -50,24 +49,14 @@ func (n *node) nodeIP(network string) netip.Addr { return of(network, n.Node().V
 // putWeb puts the Service web, with these external IPs, and pod-1 behind it.
 func (n *node) putWeb(externalIPs []string, ports ...v1.ServicePort) {
 	n.Helper()
-	svc := service("web", webIPs, externalIPs, ports...)
-	objects := []runtime.Object{svc}
-	for _, slice := range endpoints("web", svc.Spec.Ports, n.Pod(1).V4, n.Pod(1).V6) {
-		objects = append(objects, slice)
-	}
-	n.put("web.yaml", objects...)
+	n.putInFront(service("web", webIPs, externalIPs, ports...), n.Pod(1).V4, n.Pod(1).V6)
 }
 
 func TestIdentity_OfBoundAndUnboundPods(t *testing.T) {
 	everyWay(t, func(n *node) {
 		n.serve(n.Outside(), whoamiPort, networks...)
 		n.serve(n.Pod(2), 80, networks...)
-		db := service("db", dbIPs, nil, allProtocols...)
-		objects := []runtime.Object{db}
-		for _, slice := range endpoints("db", allProtocols, n.Pod(2).V4, n.Pod(2).V6) {
-			objects = append(objects, slice)
-		}
-		n.put("db.yaml", objects...)
+		n.putInFront(service("db", dbIPs, nil, allProtocols...), n.Pod(2).V4, n.Pod(2).V6)
 		n.start()
 		n.Ready()
 
@@ -86,7 +75,7 @@ func TestIdentity_OfBoundAndUnboundPods(t *testing.T) {
 			// Through the node, to a pod's own address.
 			n.Sees(network, pod1, netip.AddrPortFrom(of(network, pod2.V4, pod2.V6), 80), of(network, pod1.V4, pod1.V6))
 		}
-		n.remove("web.yaml")
+		n.removeService("shop", "web")
 		for _, network := range networks {
 			n.Sees(network, pod1, n.outside(network), n.nodeIP(network))
 		}
@@ -446,8 +435,7 @@ func TestWrite_NothingForAnUnchangedPlan(t *testing.T) {
 		}
 		for round := range 3 {
 			before, _ := execs()
-			ports := allProtocols[:1+round]
-			n.put("db.yaml", service("db", dbIPs, nil, ports...), endpoints("db", ports, n.Pod(2).V4)[0])
+			n.putInFront(service("db", dbIPs, nil, allProtocols[:1+round]...), n.Pod(2).V4)
 			n.Eventually(soon, func() error {
 				if after, _ := execs(); after == before {
 					return errors.New("the proxier has not written its change")

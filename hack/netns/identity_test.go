@@ -29,14 +29,20 @@ func (n *node) putService(namespace string, age int, svc *v1.Service, pods ...ne
 	n.Helper()
 	svc.Namespace = namespace
 	svc.CreationTimestamp.Time = time.Unix(int64(100000-age), 0).UTC()
-	objects := []runtime.Object{svc}
-	for _, slice := range endpointsIn(namespace, svc.Name, svc.Spec.Ports, pods...) {
-		objects = append(objects, slice)
-	}
-	n.put(namespace+"-"+svc.Name+".yaml", objects...)
+	n.putInFront(svc, pods...)
 }
 
-// removeService removes what putService put.
+// putInFront puts a Service in front of these pods.
+func (n *node) putInFront(svc *v1.Service, pods ...netip.Addr) {
+	n.Helper()
+	objects := []runtime.Object{svc}
+	for _, slice := range endpoints(svc, pods...) {
+		objects = append(objects, slice)
+	}
+	n.put(svc.Namespace+"-"+svc.Name+".yaml", objects...)
+}
+
+// removeService removes what putInFront put.
 func (n *node) removeService(namespace, name string) {
 	n.Helper()
 	n.remove(namespace + "-" + name + ".yaml")

@@ -42,21 +42,17 @@ func serviceIn(namespace, name string, clusterIPs []string, externalIPs []string
 // endpoints returns an EndpointSlice of the Service for each IP family of the addresses;
 // invalid ones, those that a node without IPv6 does not have, are left out.
 // The pods listen on the Services' ports.
-func endpoints(service string, ports []v1.ServicePort, addresses ...netip.Addr) []*discovery.EndpointSlice {
-	return endpointsIn("shop", service, ports, addresses...)
-}
-
-func endpointsIn(namespace, service string, ports []v1.ServicePort, addresses ...netip.Addr) []*discovery.EndpointSlice {
+func endpoints(svc *v1.Service, addresses ...netip.Addr) []*discovery.EndpointSlice {
 	var slices []*discovery.EndpointSlice
 	for _, family := range []discovery.AddressType{discovery.AddressTypeIPv4, discovery.AddressTypeIPv6} {
 		suffix := map[discovery.AddressType]string{discovery.AddressTypeIPv4: "-v4", discovery.AddressTypeIPv6: "-v6"}[family]
 		slice := &discovery.EndpointSlice{
 			TypeMeta:    typeMeta("discovery.k8s.io/v1", "EndpointSlice"),
-			ObjectMeta:  objectMeta(namespace, service+suffix),
+			ObjectMeta:  objectMeta(svc.Namespace, svc.Name+suffix),
 			AddressType: family,
 		}
-		slice.Labels = map[string]string{discovery.LabelServiceName: service}
-		for _, port := range ports {
+		slice.Labels = map[string]string{discovery.LabelServiceName: svc.Name}
+		for _, port := range svc.Spec.Ports {
 			slice.Ports = append(slice.Ports, discovery.EndpointPort{Name: &port.Name, Port: &port.Port, Protocol: &port.Protocol})
 		}
 		for _, address := range addresses {

@@ -101,7 +101,7 @@ func (w *wire) randomEvent(r *rand.Rand) {
 		pods := world[namespace]
 		for range r.IntN(3) {
 			pod := w.Pod(pods[r.IntN(len(pods))])
-			for _, slice := range endpointsIn(namespace, name, svc.Spec.Ports, pod.V4, pod.V6) {
+			for _, slice := range endpoints(svc, pod.V4, pod.V6) {
 				slice.Name = fmt.Sprintf("%s-%d", slice.Name, len(objects))
 				slice.Endpoints[0].NodeName = []*string{nil, ptr.To(w.Name), ptr.To(w.Name), ptr.To("node-2")}[r.IntN(4)]
 				objects = append(objects, slice)
