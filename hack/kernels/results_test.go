@@ -18,34 +18,31 @@ import (
 )
 
 func TestTable_IsOfTheResults(t *testing.T) {
-	text, err := os.ReadFile("results.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []*result
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
 	got, err := os.ReadFile("RESULTS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(table(all), string(got)); diff != "" {
+	if diff := cmp.Diff(table(published(t)), string(got)); diff != "" {
 		t.Errorf("RESULTS.md is not of results.json; run 'make test-kernels PUBLISH=1' (-want +got):\n%s", diff)
 	}
 }
 
-// TestResults_HaveRows: what was published under a name that is no suite's any more is in no table.
-func TestResults_HaveRows(t *testing.T) {
+// published are the results in results.json.
+func published(t *testing.T) (all []*result) {
+	t.Helper()
 	text, err := os.ReadFile("results.json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*result
 	if err := json.Unmarshal(text, &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range all {
+	return all
+}
+
+// TestResults_HaveRows: what was published under a name that is no suite's any more is in no table.
+func TestResults_HaveRows(t *testing.T) {
+	for _, r := range published(t) {
 		for name := range r.Packages {
 			if !slices.ContainsFunc(tested, func(s suite) bool { return s.name() == name }) {
 				t.Errorf("%s has results of %q, which is not tested", r.Kernel, name)
@@ -67,14 +64,6 @@ func TestTested_RunsWhatIsLeftOutElsewhere(t *testing.T) {
 	for _, limit := range environment {
 		if limit.Only == "without sctp" && !slices.ContainsFunc(tested, func(s suite) bool { return s.Focus == limit.Specs.String() }) {
 			t.Errorf("no kernel runs the specs %s", limit.Specs)
-		}
-	}
-}
-
-func TestTested_PackagesExist(t *testing.T) {
-	for _, p := range tested {
-		if _, err := os.Stat("../../" + p.Package); err != nil {
-			t.Error(err)
 		}
 	}
 }
