@@ -27,7 +27,7 @@
 //	nftables     the table of a node that steers nothing, beside the nftables proxier's
 //	map          in its place one rule that looks a pod's egress IP up in a map: the least for any number of pods in nftables
 //
-// Before a structure is measured, the far side must see a sample of all loads from the right addresses.
+// Before a structure is measured under a load, the far side must see a sample of it from the right addresses.
 //
 // # Steering
 //

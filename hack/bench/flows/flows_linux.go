@@ -32,7 +32,14 @@ func Figures() []figure.Figure {
 				s.Log("left out of -smoke")
 				return nil, nil
 			}
-			return run(ctx, s, size)
+			structures := []structure{noneLegacy, noneNFT, noneNFTables, single, singleAgain, legacyTree, nftTree, nftablesMap, singleMap}
+			at := figure.Size(size.bindings)
+			if size.nodes != fewNodes {
+				at += fmt.Sprintf(", %d nodes", size.nodes)
+			}
+			comparisons := comparisonsAt(size.bindings)
+			values, err := run(ctx, s, size, structures, comparisons)
+			return results(at, comparisons, values, comparison.title), err
 		}})
 	}
 	return all
@@ -50,33 +57,93 @@ type bed struct {
 	wall bool
 }
 
-func run(ctx context.Context, s figure.Settings, size size) (results []figure.Result, err error) {
-	b := &bed{Settings: s, size: size, plan: planOf(size.bindings, size.nodes), flows: 20_000, kept: 1_000}
+// run measures what comparisons of structures need.
+func run(ctx context.Context, s figure.Settings, size size, structures []structure, comparisons []comparison) (values measured, err error) {
+	b := &bed{Settings: s, size: size, plan: planOf(size.bindings, size.nodes), flows: 20_000, kept: 1_000, wall: true}
 	if s.Smoke {
 		b.flows, b.kept = 1_000, 100
 	}
-	if b.flows, err = tables.Fit(b.flows, s.Log); err != nil {
+	tracking := 1 // nodes, of each flow
+	for _, structure := range structures {
+		tracking = max(tracking, structure.nodes)
+	}
+	if b.flows, err = tables.Fit(tracking*b.flows, s.Log); err != nil {
 		return nil, err
 	}
+	b.flows /= tracking
 	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.build(ctx, structures); err != nil {
 		return nil, err
 	}
-	if err := b.checkAll(); err != nil {
-		return nil, err
+	values = measured{}
+	for _, established := range []bool{false, true} {
+		for _, l := range loads {
+			cases, err := b.prepare(ctx, comparisons, l, established)
+			if err != nil {
+				return nil, err
+			}
+			if err := b.measure(ctx, values, cases); err != nil {
+				return nil, err
+			}
+		}
 	}
-	values := measured{}
-	if err := b.measure(ctx, values, b.newFlows()); err != nil {
-		return nil, err
+	if b.wall {
+		b.Log("this kernel does not charge packets to the thread that sends them: measuring wall time, which varies more")
 	}
-	established, err := b.established(ctx)
-	if err != nil {
-		return nil, err
+	return values, nil
+}
+
+// comparison is a row: the ratio of two structures under a load, of costs if most is given, of rates if least is.
+type comparison struct {
+	structure, reference structure
+	load                 load
+	established          bool
+	least, most          float64
+}
+
+// title is the name of one among rows that are all of rates.
+func (c comparison) title() string { return c.titleWith("") }
+
+// titleOfKind is its name where others are of another kind.
+func (c comparison) titleOfKind() string {
+	if c.most > 0 {
+		return c.titleWith(", CPU")
 	}
-	if err := b.measure(ctx, values, established); err != nil {
-		return nil, err
+	return c.titleWith(", rate")
+}
+
+func (c comparison) titleWith(kind string) string {
+	what := c.load.title
+	if c.established {
+		what = map[bool]string{false: "packets of established flows", true: "packets of established flows of unbound pods"}[c.load.unbound]
 	}
-	return b.results(values), nil
+	return fmt.Sprintf("%s%s: %s ÷ %s", what, kind, c.structure.title, c.reference.title)
+}
+
+func (c comparison) keyOf(s structure) key {
+	if c.established {
+		return key{s.name, "established-" + c.load.name}
+	}
+	return key{s.name, c.load.name}
+}
+
+// results are the rows of comparisons under these names, unless nothing was measured.
+func results(at string, comparisons []comparison, values measured, name func(comparison) string) (all []figure.Result) {
+	if values == nil {
+		return nil
+	}
+	for _, c := range comparisons {
+		this, reference := values[c.keyOf(c.structure)], values[c.keyOf(c.reference)]
+		result := figure.Result{Name: name(c), At: at, Measured: figure.Ratio(reference, this)}
+		switch {
+		case c.most > 0:
+			result.Measured, result.Target = figure.Ratio(this, reference), figure.AtMost(c.most)
+		case c.least > 0:
+			result.Target = figure.AtLeast(c.least)
+		}
+		all = append(all, result)
+	}
+	return all
 }
 
 // build makes a host for each structure.
@@ -99,20 +166,6 @@ func (b *bed) close() error {
 	return errors.Join(errs...)
 }
 
-// checkAll checks that every host does what it should, and finds out how to measure.
-func (b *bed) checkAll() error {
-	b.wall = true
-	for _, h := range b.hosts {
-		for _, l := range loads {
-			if err := b.check(h, l); err != nil {
-				return err
-			}
-		}
-	}
-	b.tellClock()
-	return nil
-}
-
 // check checks that a host does what it should with a load. b.wall stays if the sending thread spent next to nothing, as
 // it does each time with CONFIG_IRQ_TIME_ACCOUNTING.
 func (b *bed) check(h *host, l load) error {
@@ -123,12 +176,6 @@ func (b *bed) check(h *host, l load) error {
 	took, err := h.begins(begin(load))
 	b.wall = b.wall && took.CPU < took.Wall/2
 	return err
-}
-
-func (b *bed) tellClock() {
-	if b.wall {
-		b.Log("this kernel does not charge packets to the thread that sends them: measuring wall time, which varies more")
-	}
 }
 
 // key is what a case measures.
@@ -154,26 +201,26 @@ func (b *bed) measure(ctx context.Context, values measured, of cases) error {
 	return err
 }
 
-// newFlows are the cases of new flows.
-func (b *bed) newFlows() cases {
-	all := cases{}
-	for _, l := range loads {
-		frames := begin(l.of(b.plan, b.flows))
-		for _, h := range b.hosts {
-			if k := (key{h.name, l.name}); needed(k) {
-				all[k] = b.newFlow(h, k, frames)
-			}
-		}
-	}
-	return all
-}
-
-// established are the cases of established flows, of random pods.
-func (b *bed) established(ctx context.Context) (cases, error) {
-	load := randomPods.of(b.plan, b.kept)
+// prepare returns the cases of a load, which all hosts that need it have been prepared for and checked with.
+func (b *bed) prepare(ctx context.Context, comparisons []comparison, l load, established bool) (cases, error) {
 	all := cases{}
 	for _, h := range b.hosts {
-		if k := (key{h.name, established}); needed(k) {
+		for _, c := range comparisons {
+			if c.load.name != l.name || c.established != established || h.name != c.structure.name && h.name != c.reference.name {
+				continue
+			}
+			k := c.keyOf(h.structure)
+			if _, has := all[k]; has {
+				continue
+			}
+			if err := b.check(h, l); err != nil {
+				return nil, err
+			}
+			if !established {
+				all[k] = b.newFlow(h, k, begin(l.of(b.plan, b.flows)))
+				continue
+			}
+			load := l.of(b.plan, b.kept)
 			if err := h.establish(ctx, load); err != nil {
 				return nil, err
 			}

@@ -98,7 +98,7 @@ var (
 	oneUnbound = load{"unbound", "new flows of one unbound pod", func(n int, _ *rand.Rand) int { return n / 8 }, true, false}
 	unbound    = load{"unbound-random", "new flows of random unbound pods", func(n int, r *rand.Rand) int { return r.IntN(max(1, n/4)) }, true, false}
 
-	loads = []load{onePod, randomPods, oneUnbound, unbound}
+	loads = []load{onePod, randomPods, blockPods, oneUnbound, unbound}
 )
 
 // of returns so many flows of a plan's pods.

@@ -35,14 +35,6 @@ var (
 	fastUnbound = structure{"fast-unbound", "on a node that steers, fast path", lab.NFT, masquerading, fastBy(steering.VXLAN, false), asShared, 1}
 )
 
-// comparison is a row about steering: the ratio of two structures under a load, of costs if most is given, of rates if least is.
-type comparison struct {
-	structure, reference structure
-	load                 load
-	established          bool
-	least, most          float64
-}
-
 var comparisons = []comparison{
 	{vxlan, local, randomPods, false, 0, 2.3},
 	{vxlan, local, randomPods, true, 0, 2.3},
@@ -66,37 +58,6 @@ var fastComparisons = []comparison{
 	{fastUnbound, masqueraded, unbound, false, 0, 0},
 }
 
-func (c comparison) name() string {
-	what := c.load.title
-	if c.established {
-		what = map[bool]string{false: "packets of established flows", true: "packets of established flows of unbound pods"}[c.load.unbound]
-	}
-	of := "rate"
-	if c.most > 0 {
-		of = "CPU"
-	}
-	return fmt.Sprintf("%s, %s: %s ÷ %s", what, of, c.structure.title, c.reference.title)
-}
-
-func (c comparison) keyOf(s structure) key {
-	if c.established {
-		return key{s.name, "established-" + c.load.name}
-	}
-	return key{s.name, c.load.name}
-}
-
-func (c comparison) result(at string, values measured) figure.Result {
-	this, reference := values[c.keyOf(c.structure)], values[c.keyOf(c.reference)]
-	result := figure.Result{Name: c.name(), At: at, Measured: figure.Ratio(reference, this)}
-	switch {
-	case c.most > 0:
-		result.Measured, result.Target = figure.Ratio(this, reference), figure.AtMost(c.most)
-	case c.least > 0:
-		result.Target = figure.AtLeast(c.least)
-	}
-	return result
-}
-
 // Steering is the figure of what packets cost that leave by another node.
 func Steering() figure.Figure {
 	return figure.Figure{Name: "steering/packets", Run: func(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
@@ -111,68 +72,11 @@ func FastPath() figure.Figure {
 	}}
 }
 
-func runSteering(ctx context.Context, s figure.Settings, structures []structure, comparisons []comparison) (results []figure.Result, err error) {
-	s = s.AtMost(9)
+// runSteering measures comparisons on a node of a small cluster.
+func runSteering(ctx context.Context, s figure.Settings, structures []structure, comparisons []comparison) ([]figure.Result, error) {
 	size := sizes[1]
-	b := &bed{Settings: s, size: size, plan: planOf(size.bindings, size.nodes), flows: 20_000, kept: 1_000, wall: true}
-	if s.Smoke {
-		b.flows, b.kept = 1_000, 100
-	}
-	// Both nodes track a steered flow.
-	if b.flows, err = tables.Fit(2*b.flows, s.Log); err != nil {
-		return nil, err
-	}
-	b.flows /= 2
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.build(ctx, structures); err != nil {
-		return nil, err
-	}
-	values := measured{}
-	for _, established := range []bool{false, true} {
-		for _, l := range []load{randomPods, unbound, onePod, oneUnbound, blockPods} {
-			cases, err := b.steered(ctx, comparisons, l, established)
-			if err != nil {
-				return nil, err
-			}
-			if err := b.measure(ctx, values, cases); err != nil {
-				return nil, err
-			}
-		}
-	}
-	b.tellClock()
-	for _, c := range comparisons {
-		results = append(results, c.result(figure.Size(size.bindings), values))
-	}
-	return results, nil
-}
-
-// steered are the cases of a load, which all hosts that need it have been prepared for and checked with.
-func (b *bed) steered(ctx context.Context, comparisons []comparison, l load, established bool) (cases, error) {
-	all := cases{}
-	for _, h := range b.hosts {
-		for _, c := range comparisons {
-			if c.load.name != l.name || c.established != established || h.name != c.structure.name && h.name != c.reference.name {
-				continue
-			}
-			k := c.keyOf(h.structure)
-			if _, has := all[k]; has {
-				continue
-			}
-			if err := b.check(h, l); err != nil {
-				return nil, err
-			}
-			if !established {
-				all[k] = b.newFlow(h, k, begin(l.of(b.plan, b.flows)))
-				continue
-			}
-			load := l.of(b.plan, b.kept)
-			if err := h.establish(ctx, load); err != nil {
-				return nil, err
-			}
-			all[k] = b.carriesOn(h, k, load)
-		}
-	}
-	return all, nil
+	values, err := run(ctx, s.AtMost(9), size, structures, comparisons)
+	return results(figure.Size(size.bindings), comparisons, values, comparison.titleOfKind), err
 }
 
 // steeredBy has the last node of a host have all egress IPs.

@@ -21,25 +21,21 @@ type structure struct {
 	write   func(ctx context.Context, h *host, p kernel.Desired) error
 	// leavesAs is the source address that the far side must see.
 	leavesAs func(f flow) netip.Addr
-	// nodes is how many there are, one if 0: packets enter by the first and leave by the last.
+	// nodes is how many there are: packets enter by the first and leave by the last.
 	nodes int
 }
 
+// The structures of a node that steers nothing.
 var (
-	legacyTree  = structure{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.Rules), asPlanned, 0}
-	nftablesMap = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, 0}
-
-	structures = []structure{
-		{"none-legacy", withoutSNAT, lab.Legacy, iptablesProxier, nothing, asItself, 0},
-		{"none-nft", withoutSNAT, lab.NFT, iptablesProxier, nothing, asItself, 0},
-		{"none-nftables", withoutSNAT, lab.NFT, nftablesProxier, nothing, asItself, 0},
-		{"single", "single rule", lab.Legacy, iptablesProxier, singleRule, asSingle, 0},
-		{"single-again", "single rule on another node", lab.Legacy, iptablesProxier, singleRule, asSingle, 0},
-		legacyTree,
-		{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.Rules), asPlanned, 0},
-		nftablesMap,
-		{"map", "one lookup", lab.NFT, nftablesProxier, oneLookup, asPlanned, 0},
-	}
+	noneLegacy   = structure{"none-legacy", withoutSNAT, lab.Legacy, iptablesProxier, nothing, asItself, 1}
+	noneNFT      = structure{"none-nft", withoutSNAT, lab.NFT, iptablesProxier, nothing, asItself, 1}
+	noneNFTables = structure{"none-nftables", withoutSNAT, lab.NFT, nftablesProxier, nothing, asItself, 1}
+	single       = structure{"single", "single rule", lab.Legacy, iptablesProxier, singleRule, asSingle, 1}
+	singleAgain  = structure{"single-again", "single rule on another node", lab.Legacy, iptablesProxier, singleRule, asSingle, 1}
+	legacyTree   = structure{"legacy", "legacy tree", lab.Legacy, iptablesProxier, written(tables.Rules), asPlanned, 1}
+	nftTree      = structure{"nft", "iptables-nft tree", lab.NFT, iptablesProxier, written(tables.Rules), asPlanned, 1}
+	nftablesMap  = structure{"nftables", "nftables", lab.NFT, nftablesProxier, written(tables.Table), asPlanned, 1}
+	singleMap    = structure{"map", "one lookup", lab.NFT, nftablesProxier, oneLookup, asPlanned, 1}
 )
 
 const withoutSNAT = "no egress SNAT"
