@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 )
 
 // TestPortSecurity_KernelCannotCheck: a kernel that refuses one more hook at the ingress of an interface cannot check the sources of what
 // pods send. The node serves its pods all the same, and its log, verify and a metric say that sources are not checked. A node that starts
-// when there is room says nothing of it.
+// when there is room says nothing of it, and its verify finds, and repairs, what somebody has done to the check.
 func TestPortSecurity_KernelCannotCheck(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, lab.Config{IPv6: true, Pods: 1, Masquerade: true})
@@ -66,4 +67,14 @@ func (n *node) checksSources(told, reason string, checks bool) {
 		n.Errorf("the log tells of it: %v, verify does: %v; want %v:\n%s", logged, verified, !checks, out)
 	}
 	n.metric(fmt.Sprintf(`egress_snat_port_security_fault{reason="unavailable"} %d`, map[bool]int{false: 1}[checks]))
+	if !checks {
+		return
+	}
+	n.nft("flush set netdev " + portsecurity.Table + " bound-ipv4")
+	for _, want := range []int{1, 0} { // it repairs what it has found
+		out, stderr, status := n.Openshift("egress", "verify", "--socket="+n.Socket())
+		if told := strings.Contains(out, "port security: set bound-ipv4 of table "+portsecurity.Table+" lacks the element"); status != want || told != (want == 1) {
+			n.Errorf("verify: status %d, want %d: %s%s", status, want, out, stderr)
+		}
+	}
 }

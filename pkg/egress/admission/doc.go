@@ -9,7 +9,7 @@
 // service CIDRs, and OpenShift's policy on external IPs. Nodes refuse what the policy lets pass, so it is a convenience and no protection:
 // an API server that cannot evaluate it lets the Service pass.
 //
-// The rules are those of package plan, written a second time in CEL. A test of hack/apply compares the two on random Services. The policy is
+// The rules are those of package plan, written a second time in CEL. A test of hack/oracle compares the two on random Services. The policy is
 // stricter in one point: it wants addresses as the API server prints them. External IPs with leading zeros, and IPv4 addresses in IPv6
 // form, which the plan reads as the proxier does, are refused, and the latter mean nothing in an annotation.
 //

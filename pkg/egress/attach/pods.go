@@ -136,6 +136,9 @@ func (s podSources) All(ctx context.Context) (all []podObject, err error) {
 		return all, err
 	}
 	if !s.watch.informer.HasSynced() {
+		if s.asksKubelet() {
+			return nil, errors.Join(err, errNotListed)
+		}
 		return nil, errNotListed
 	}
 	for _, pod := range s.watch.informer.GetStore().List() {

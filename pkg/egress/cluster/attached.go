@@ -109,5 +109,12 @@ func (s *State) ClaimingNamespaces() []string {
 
 // ClaimsIn tells whether a Service of a namespace has a claim.
 func (s *State) ClaimsIn(namespace string) bool {
-	return slices.Contains(s.ClaimingNamespaces(), namespace)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, svc := range s.services {
+		if name.Namespace == namespace && svc.claims(netip.Addr.IsValid) {
+			return true
+		}
+	}
+	return false
 }

@@ -75,7 +75,11 @@ func Save(path string, text []byte) error {
 	for _, path := range left {
 		_ = os.Remove(path)
 	}
-	return Replace(path, making, append(bytes.Clone(text), sum(text)...), true)
+	if err := named(path, replace(path, making, append(bytes.Clone(text), sum(text)...), true)); err != nil {
+		return err
+	}
+	_ = syncFolder(folder) // some file systems cannot; what is kept can be found out again
+	return nil
 }
 
 // Replace replaces a file as a whole, by one that only this user may read. As long as it is not whole, its name begins with making. With

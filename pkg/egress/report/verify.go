@@ -30,6 +30,7 @@ const portPart = "port security"
 // for one that agrees. What the loop is writing meanwhile is no difference: it looks again.
 func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 	const looks, pause = 5, 200 * time.Millisecond
+	r.parts().Ports.Check(ctx) // an interface that has gone meanwhile is no difference
 	for n := 1; ; n++ {
 		changed, due := r.Changed(), !r.Summary().DueSince.IsZero()
 		differences, agrees, err := r.compareWithKernel(ctx)
@@ -40,9 +41,7 @@ func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(unguarded) > 0 {
-			agrees, due = false, due || n == 1 // an interface may have gone a moment ago
-		}
+		agrees = agrees && len(unguarded) == 0
 		select {
 		case <-changed: // there was a sync meanwhile
 			due = true

@@ -22,7 +22,7 @@ import (
 // another node. Answers go there, so this node's pods must leave from there, too.
 
 const (
-	// askForRivals is how often the network is asked for addresses that are here, and that another node has got later.
+	// askForRivals is the pause between two times that the network is asked for addresses that are here, and that another node has got later.
 	askForRivals = time.Second
 	// silentRounds is how many times in a row nobody answers for an address that is not elsewhere any more.
 	silentRounds = 3

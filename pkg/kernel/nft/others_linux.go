@@ -43,7 +43,7 @@ func (c *Conn) isLarge(t *nftables.Table) (bool, error) {
 		return false, nil
 	}
 	table, err := c.get(t.Family, unix.NFT_MSG_GETTABLE, map[uint16]string{unix.NFTA_TABLE_NAME: t.Name})
-	if err != nil && !errors.Is(err, unix.ENOENT) { // gone meanwhile
+	if err != nil && !errors.Is(err, unix.ENOENT) { // one that has gone meanwhile is not large
 		return false, fmt.Errorf("ask how many chains the nftables table %s has: %w", t.Name, err)
 	}
 	use := attribute(table, unix.NFTA_TABLE_USE) // the library reads it in the wrong byte order

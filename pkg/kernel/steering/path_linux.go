@@ -119,14 +119,18 @@ func (p *path) known(ctx context.Context, nodes []netip.Addr) (numbers, error) {
 	if err != nil {
 		return nil, err
 	}
-	known := numbers{}
+	holders := map[int]netip.Addr{} // a number is of one node, also if the hardware addresses of two are alike
 	for _, part := range s.held {
 		for _, node := range nodes {
 			if leadsTo(part, node) {
-				known[node] = numberOf(part)
+				holders[numberOf(part)] = node
 				p.used[numberOf(part)] = true
 			}
 		}
+	}
+	known := numbers{}
+	for number, node := range holders {
+		known[node] = number
 	}
 	return known, nil
 }

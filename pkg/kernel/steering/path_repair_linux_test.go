@@ -266,6 +266,22 @@ func TestRemove_LeavesOthers(t *testing.T) {
 	})
 }
 
+// TestKnown_NodesAlike: a number is of one node, also if the hardware addresses of two are alike.
+func TestKnown_NodesAlike(t *testing.T) {
+	alike := []netip.Addr{netip.MustParseAddr("2001:db8::211e:f128:f934:cb05"), netip.MustParseAddr("2001:db8::f11:8a20:42b5:bdd7")}
+	onPath(t, overVXLAN[2:], func(n *pathNode) {
+		n.ensured(map[int]netip.Addr{1: alike[0]})
+		n = n.restarted()
+		n.do(func() error {
+			known, err := n.known(n.Context(), alike)
+			if len(known) != 1 {
+				n.Errorf("the number of one node is that of %v", known)
+			}
+			return err
+		})
+	})
+}
+
 // TestKnown_AfterARestart: nodes keep their numbers; what is there for nodes that are none any more goes.
 func TestKnown_AfterARestart(t *testing.T) {
 	onPath(t, setups, func(n *pathNode) {
@@ -274,7 +290,7 @@ func TestKnown_AfterARestart(t *testing.T) {
 		n = n.restarted()
 		n.do(func() error {
 			known, err := n.known(n.Context(), []netip.Addr{nodes[4], nodes[3], nodes[2]})
-			if diff := cmp.Diff(n.holders(2, 3), known.holders(), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
+			if diff := cmp.Diff(numbersOf(n.holders(2, 3)), known); diff != "" {
 				n.Errorf("(-want +got):\n%s", diff)
 			}
 			return err
