@@ -1,7 +1,7 @@
 // Package apply judges objects by a ValidatingAdmissionPolicy in this process, with the API server's own library. For tests.
 //
 // The library is the vendored release's, and differs between release branches. So no package of cmd or pkg may import this one, not
-// even in a test: they compile on every branch.
+// even in a test: they compile on every branch. Tests of the policy itself are in hack/oracle.
 package apply
 
 import (

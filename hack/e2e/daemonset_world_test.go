@@ -208,7 +208,11 @@ func (w *daemonSetWorld) runKubeProxy() {
 	}
 	w.answers(w.egressIPs)
 	for _, proxy := range proxies {
-		w.must(proxy.cmd.Process.Signal(syscall.Signal(0))) // it still runs
+		select {
+		case <-proxy.ended:
+			w.Errorf("%q has ended by itself", proxy.cmd.Args)
+		default:
+		}
 		proxy.end(syscall.SIGTERM)
 	}
 }

@@ -129,7 +129,7 @@ func TestPortBlocks_WhoHadThePort(t *testing.T) {
 	r.startWith(blocksOf512)
 	r.end(list, s)
 	r.delete(s.pod)
-	w.nobodys(r.on, port)
+	w.isNobodys(r.on, port)
 	w.says(r, s.pod.Name, port, "--at="+during)
 	w.says(r, string(s.pod.UID), port, "--at="+during, "--journal="+r.on.Socket()+".journal")
 	for _, nobodys := range []string{at4(w.egressIPs, 1024+60*512), at4(w.egressIPs, 80)} {
@@ -165,11 +165,11 @@ func (w *blocksWorld) says(r *cniRuntime, text, port string, flags ...string) {
 	})
 }
 
-// nobodys waits until a node says that nobody has a port: the end of a pod is written behind the answer to DEL.
-func (w *blocksWorld) nobodys(m *member, port string) {
+// isNobodys waits until a node says that nobody has a port: the end of a pod is written behind the answer to DEL.
+func (w *blocksWorld) isNobodys(m *member, port string) {
 	w.Helper()
 	w.eventually(func() error {
-		if out, errs, status := m.Openshift("egress", "who", port, "--socket="+m.Socket()); status != 1 || out != "" {
+		if out, errs, status := m.Openshift("egress", "who", port, "--socket="+m.Socket()); status != 1 || out != "" || !strings.Contains(errs, "nobody has "+port) {
 			return fmt.Errorf("somebody has %s still: status %d, %s%s", port, status, out, errs)
 		}
 		return nil

@@ -205,7 +205,7 @@ func (b *busyPod) endsWithBoth() {
 	r.delete(b.pod)
 	for _, ports := range []kernel.Ports{b.first, b.second} {
 		port := at4(b.egressIPs, ports.Last)
-		b.nobodys(r.on, port)
+		b.isNobodys(r.on, port)
 		b.says(r, b.pod.Name, port, "--at="+during.Format(time.RFC3339))
 		b.says(r, string(b.pod.UID), port, "--at="+during.Format(time.RFC3339), "--journal="+r.on.Socket()+".journal")
 	}

@@ -220,6 +220,26 @@ func (w *world) asks(protocol string, from *lab.Host, to netip.AddrPort) (seen n
 	return seen
 }
 
+// metrics are a node's. It waits for one that does not serve them yet.
+func (w *world) metrics(m *member) (text string) {
+	w.Helper()
+	w.eventually(func() error {
+		got, err := w.get(m.Host, metricsAt, "/metrics")
+		if err != nil && !errors.Is(err, syscall.ECONNREFUSED) {
+			w.Fatal(err)
+		}
+		text = got.body
+		return err
+	})
+	return text
+}
+
+// metric is the sum over all labels of a node's metric.
+func (w *world) metric(m *member, name string) float64 {
+	w.Helper()
+	return metric(w.T, w.metrics(m), name)
+}
+
 // askWithin asks once, in a new flow, which address a host is seen from.
 func (w *world) askWithin(patience time.Duration, protocol string, from *lab.Host, to netip.AddrPort) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(w.Context(), patience)

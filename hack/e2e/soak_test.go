@@ -322,23 +322,6 @@ func (s *soak) worked(m *member) error {
 	return nil
 }
 
-// metrics are a node's, when it serves them.
-func (w *world) metrics(m *member) (text string) {
-	w.Helper()
-	w.eventually(func() error {
-		got, err := w.get(m.Host, metricsAt, "/metrics")
-		text = got.body
-		return err
-	})
-	return text
-}
-
-// metric is the sum over all labels of a node's metric.
-func (w *world) metric(m *member, name string) float64 {
-	w.Helper()
-	return metric(w.T, w.metrics(m), name)
-}
-
 // metric is the sum over all labels of a metric.
 func metric(t *testing.T, text, name string) (sum float64) {
 	t.Helper()

@@ -345,8 +345,8 @@ func (w *tunnelWorld) told(kind, name string, reasons ...string) {
 	}
 }
 
-// metrics are the control node's of the tunnel's ports: values by name and labels.
-func (w *tunnelWorld) metrics() (map[string]float64, error) {
+// tunnelMetrics are the control node's of the tunnel's ports: values by name and labels.
+func (w *tunnelWorld) tunnelMetrics() (map[string]float64, error) {
 	got, err := w.get(w.control.Host, metricsAt, "/metrics")
 	values := map[string]float64{}
 	for line := range strings.Lines(got.body) {
@@ -372,7 +372,7 @@ func (w *tunnelWorld) measures(addresses, secure, insecure float64, problems map
 		want[fmt.Sprintf("tunnel_problems{reason=%q}", reason)] = problems[reason]
 	}
 	w.eventually(func() error {
-		got, err := w.metrics()
+		got, err := w.tunnelMetrics()
 		for name, value := range want {
 			if measured, exists := got[name]; !exists || measured != value {
 				return errors.Join(err, fmt.Errorf("%s is %g (%v), want %g", name, measured, exists, value))
@@ -385,7 +385,7 @@ func (w *tunnelWorld) measures(addresses, secure, insecure float64, problems map
 // measuredSyncs fails unless the metrics tell of syncs since a time, all of which succeeded, and of connections that ended.
 func (w *tunnelWorld) measuredSyncs(since time.Time, ended float64) {
 	w.Helper()
-	got, err := w.metrics()
+	got, err := w.tunnelMetrics()
 	w.must(err)
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 		number := func(format string) float64 { return got[fmt.Sprintf(format, family)] }

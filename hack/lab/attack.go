@@ -160,7 +160,8 @@ func Datagram(from, to netip.AddrPort, data string) []byte {
 	return Packet(from.Addr(), to.Addr(), unix.IPPROTO_UDP, append(datagram, data...), 6)
 }
 
-// Packet is an IP packet with a segment of another protocol, of which it fills in the checksum, at an index where the segment has zeros.
+// Packet is an IP packet with a segment of another protocol. It fills in the segment's checksum, at an index where that has zeros; the checksum
+// includes the addresses, as those of TCP, UDP and ICMPv6 do.
 func Packet(from, to netip.Addr, protocol byte, segment []byte, sum int) []byte {
 	const hops = 64
 	length := len(segment)

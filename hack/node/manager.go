@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type Told struct {
 	Text string
 	At   time.Time
 }
+
+func (t Told) String() string { return strconv.Quote(t.Text) }
 
 // Manage lets the processes that start from now on notify a service manager, until the test ends.
 func (n *Node) Manage() *Manager {

@@ -299,7 +299,7 @@ func (r random) cluster() oracle.Cluster {
 func (r random) arguments() oracle.Arguments {
 	a := oracle.Arguments{ClusterCIDRs: one(r, prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "fd00:10:128::/48"), prefixes("10.128.0.0/16", "10.129.0.0/16"), nil, prefixes("fd00:10:128::/48"))}
 	a.AllProtocols, a.AllowNodeIPs, a.LoadBalancerIPs, a.ExcludeNodes = r.IntN(4) == 0, r.IntN(4) == 0, r.IntN(2) == 0, r.IntN(2) == 0
-	a.AllowedCIDRs = one(r, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"), prefixes("203.0.113.0/24", "2001:db8::/32"))
+	a.AllowedCIDRs = one(r, nil, prefixes("203.0.113.0/31", "2001:db8:113::/48"), prefixes("203.0.113.0/24", "2001:db8::/32"), prefixes("203.0.113.0/31"))
 	a.NamespaceCIDRs = one(r, nil, nil, nil, map[string][]netip.Prefix{"a": prefixes("203.0.113.0/31", "2001:db8:113::/64")},
 		map[string][]netip.Prefix{"*": prefixes("203.0.113.0/24", "2001:db8:113::/48")}, map[string][]netip.Prefix{"b": prefixes("203.0.113.0/29", "203.0.113.0/24"), "*": prefixes("2001:db8::/32")})
 	a.SteeringOff = r.IntN(4) == 0
@@ -352,7 +352,9 @@ func (r random) service() *v1.Service {
 		if svc.Annotations == nil {
 			svc.Annotations = map[string]string{}
 		}
-		svc.Annotations["network.openshift.io/egress-ip"] = one(r, one(r, egressIPs...), one(r, egressIPs...), strings.Join(egressIPs, ","), strings.Join(some(r, 20, egressIPs), ","), one(r, egressIPs...)+","+one(r, egressIPs...), strings.Join(mostly(r, 3, egressIPs, oddWords), ", "))
+		svc.Annotations["network.openshift.io/egress-ip"] = one(r,
+			one(r, egressIPs...), one(r, egressIPs...), strings.Join(egressIPs, ","), strings.Join(some(r, 20, egressIPs), ","),
+			one(r, egressIPs...)+","+one(r, egressIPs...), strings.Join(mostly(r, 3, egressIPs, oddWords), ", "))
 		if r.IntN(3) == 0 {
 			svc.Spec.ClusterIP = v1.ClusterIPNone
 			svc.Spec.Ports = svc.Spec.Ports[:r.IntN(len(svc.Spec.Ports)+1)]

@@ -35,6 +35,12 @@ func TestPolicy_AgreesWithThePlan(t *testing.T) {
 		for range services {
 			svc := r.service()
 			svc.Name = "web"
+			if r.IntN(4) == 0 { // more of what means nothing than the Services of a cluster have
+				svc.Annotations = map[string]string{one(r, cluster.Annotation, cluster.EgressIPAnnotation): one(r, oddWords...)}
+			}
+			if r.IntN(10) == 0 {
+				svc.Spec.Ports = []v1.ServicePort{{Port: 80, Protocol: "ICMP"}}
+			}
 			said, want := validator.apply(svc, nil), refusalsOf(t, config, svc)
 			switch {
 			case strings.Contains(svc.Annotations[cluster.Annotation], "::ffff:"): // it means something to the plan alone

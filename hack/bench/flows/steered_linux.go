@@ -35,7 +35,7 @@ var (
 	fastUnbound = structure{"fast-unbound", "on a node that steers, fast path", lab.NFT, masquerading, fastBy(steering.VXLAN, false), asShared, 1}
 )
 
-var comparisons = []comparison{
+var steeringComparisons = []comparison{
 	{vxlan, local, randomPods, false, 0, 2.3},
 	{vxlan, local, randomPods, true, 0, 2.3},
 	{direct, local, randomPods, false, 0, 1.7},
@@ -61,7 +61,7 @@ var fastComparisons = []comparison{
 // Steering is the figure of what packets cost that leave by another node.
 func Steering() figure.Figure {
 	return figure.Figure{Name: "steering/packets", Run: func(ctx context.Context, s figure.Settings) ([]figure.Result, error) {
-		return runSteering(ctx, s, []structure{unsteered, local, away, vxlan, direct}, comparisons)
+		return runSteering(ctx, s, []structure{unsteered, local, away, vxlan, direct}, steeringComparisons)
 	}}
 }
 
