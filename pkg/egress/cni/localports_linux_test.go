@@ -114,7 +114,7 @@ func TestClient_PassesAnotherFile(t *testing.T) {
 		}
 		_ = file.Close()
 	}
-	if err := NewClient(path).ask(t.Context(), http.MethodPut, attachmentsPath+"/c1"+localPortsPath, nil, nil); err == nil || !strings.Contains(err.Error(), "no file was passed") {
+	if err := NewClient(path).PassLocalPorts(t.Context(), "c1", nil); err == nil || !strings.Contains(err.Error(), "no file was passed") {
 		t.Errorf("no file: %v", err)
 	}
 	if err := NewClient(path).Ready(t.Context()); err != nil || len(node.taken) != 0 {

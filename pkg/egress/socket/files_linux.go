@@ -99,26 +99,19 @@ func TakeFile(ctx context.Context) *os.File {
 	return nil
 }
 
-// Passing returns a connection that passes a file with the first of what is written. The file stays the caller's.
-func Passing(conn *net.UnixConn, file *os.File) net.Conn {
-	return &passingConn{UnixConn: conn, file: file}
-}
-
+// passingConn passes a file, nil for none, with the first of what is written, by one goroutine.
 type passingConn struct {
 	*net.UnixConn
-	mu   sync.Mutex
 	file *os.File
 }
 
 // Write is part of [net.Conn].
 func (c *passingConn) Write(b []byte) (int, error) {
-	c.mu.Lock()
 	file := c.file
-	c.file = nil
-	c.mu.Unlock()
 	if file == nil || len(b) == 0 {
 		return c.UnixConn.Write(b)
 	}
+	c.file = nil
 	n, _, err := c.WriteMsgUnix(b, unix.UnixRights(int(file.Fd())), nil)
 	if err != nil || n == len(b) {
 		return n, err

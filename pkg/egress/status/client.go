@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"syscall"
 	"time"
+
+	"github.com/openshift/origin-node/pkg/egress/socket"
 )
 
 // clientTimeout is how long a Client waits for a snapshot.
@@ -77,41 +78,15 @@ func (c *Client) document(ctx context.Context, within time.Duration, method, res
 
 // request makes one request and lets use read the answer.
 func (c *Client) request(ctx context.Context, method, resource string, use func(io.Reader) error) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", c.path)
+	answer, err := socket.Ask(ctx, c.path, socket.Request{Method: method, Path: resource}, &failure{})
 	if err != nil {
 		return c.explain(err)
 	}
-	defer conn.Close()
-	httpClient := &http.Client{Transport: &http.Transport{
-		DialContext:       func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-		DisableKeepAlives: true,
-	}}
-	// The host is for HTTP only; nobody looks it up.
-	request, err := http.NewRequestWithContext(ctx, method, "http://node"+resource, nil)
-	if err != nil {
-		return fmt.Errorf("asking the node at %s: %w", c.path, err)
-	}
-	response, err := httpClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the node at %s: %w", c.path, err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("asking the node at %s: %w", c.path, refused(response))
-	}
-	return use(response.Body)
+	defer answer.Close()
+	return use(answer)
 }
 
-// refused returns the error that an answer says.
-func refused(response *http.Response) error {
-	var f failure
-	if err := json.NewDecoder(io.LimitReader(response.Body, 64<<10)).Decode(&f); err != nil || f.Error == "" {
-		return errors.New(response.Status)
-	}
-	return errors.New(f.Error)
-}
-
-// explain says why a socket cannot be connected to.
+// explain says what a failure to ask means.
 func (c *Client) explain(err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
@@ -119,5 +94,5 @@ func (c *Client) explain(err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("only root may ask the node at %s: use sudo (%w)", c.path, err)
 	}
-	return fmt.Errorf("connecting to the node at %s: %w", c.path, err)
+	return fmt.Errorf("asking the node at %s: %w", c.path, err)
 }

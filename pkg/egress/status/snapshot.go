@@ -228,10 +228,12 @@ type verification struct {
 	Differences map[string][]string `json:"differences"`
 }
 
-// failure is the answer to what cannot be done.
+// failure is the answer to what cannot be done. It is an error.
 type failure struct {
-	Error string `json:"error"`
+	Text string `json:"error"`
 }
+
+func (f failure) Error() string { return f.Text }
 
 const (
 	snapshotPath = "/v1/snapshot"

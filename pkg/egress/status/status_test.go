@@ -355,8 +355,8 @@ func TestOddRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		status, f := talk(t, conn, test.request)
-		if status != test.status || f.Error != test.message {
-			t.Errorf("%.50q: got %s, %q; want %s, %q", test.request, status, f.Error, test.status, test.message)
+		if status != test.status || f.Text != test.message {
+			t.Errorf("%.50q: got %s, %q; want %s, %q", test.request, status, f.Text, test.status, test.message)
 		}
 	}
 }
