@@ -26,6 +26,7 @@ import (
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/attachments"
 	"github.com/openshift/origin-node/pkg/egress/cni"
+	"github.com/openshift/origin-node/pkg/egress/socket"
 )
 
 // TestMain is the plugins, too, as the runtime of a test calls them: by the name of the program.
@@ -175,8 +176,12 @@ func (r *runtime) answeredBy(n *node) (end func()) {
 		lab.Lacks(r, "only root may ask a node")
 	}
 	ctx, cancel := context.WithCancel(r.Context())
+	l, err := socket.Listen(r.socket())
+	if err != nil {
+		r.Fatal(err)
+	}
 	done := make(chan error, 1)
-	go func() { done <- cni.Serve(ctx, r.socket(), n, log.New(io.Discard, "", 0), func() {}) }()
+	go func() { done <- l.Serve(ctx, cni.Handler(n), log.New(io.Discard, "", 0)) }()
 	end = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -184,14 +189,7 @@ func (r *runtime) answeredBy(n *node) (end func()) {
 		}
 	})
 	r.Cleanup(end)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(r.socket()); err == nil {
-			return end
-		}
-		if time.Now().After(deadline) {
-			r.Fatal("no socket")
-		}
-	}
+	return end
 }
 
 // add starts the pod, and returns the code of the error; 0 if it starts.

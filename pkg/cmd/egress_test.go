@@ -22,6 +22,7 @@ import (
 
 	"github.com/openshift/origin-node/pkg/egress/placement"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/socket"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel/iptables"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
@@ -64,13 +65,13 @@ func serveNode(t testing.TB, n *fakeNode) string {
 	t.Helper()
 	n.changed = make(chan struct{})
 	path := filepath.Join(t.TempDir(), "egress.sock")
-	l, err := status.Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // after who asks it
 	served := make(chan error, 1)
-	go func() { served <- l.Serve(ctx, n) }()
+	go func() { served <- l.Serve(ctx, status.Handler(n), nil) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-served; err != nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/socket"
 	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
@@ -36,13 +37,13 @@ func serveUsage(t *testing.T, usage func() (status.Usage, error)) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "egress.sock")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	l, err := status.Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	go func() {
-		served <- l.Serve(ctx, nil, status.Resource{Path: status.UsagePath, Get: func(context.Context) (any, error) { return usage() }})
+		served <- l.Serve(ctx, status.Handler(nil, status.Resource{Path: status.UsagePath, Get: func(context.Context) (any, error) { return usage() }}), nil)
 	}()
 	t.Cleanup(func() {
 		cancel()

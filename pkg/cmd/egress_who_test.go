@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/openshift/origin-node/pkg/egress/portblocks"
+	"github.com/openshift/origin-node/pkg/egress/socket"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
@@ -27,7 +28,7 @@ func serveWho(t *testing.T, s status.Snapshot, users ...status.PortUser) string 
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "egress.sock")
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	l, err := status.Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func serveWho(t *testing.T, s status.Snapshot, users ...status.PortUser) string 
 	}
 	served := make(chan error, 1)
 	go func() {
-		served <- l.Serve(ctx, &fakeNode{snapshot: s}, status.Resource{Path: status.PortUsersPath, Ask: ask})
+		served <- l.Serve(ctx, status.Handler(&fakeNode{snapshot: s}, status.Resource{Path: status.PortUsersPath, Ask: ask}), nil)
 	}()
 	t.Cleanup(func() {
 		cancel()

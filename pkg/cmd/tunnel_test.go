@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openshift/origin-node/pkg/egress/socket"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/tunnel"
@@ -33,16 +34,16 @@ func tunnelNode(t *testing.T, differences map[string][]string, change ...func(*t
 		f(&s)
 	}
 	path := filepath.Join(t.TempDir(), "node.sock")
-	l, err := status.Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- l.Serve(ctx, nil,
+		ended <- l.Serve(ctx, status.Handler(nil,
 			status.Resource{Path: tunnel.SnapshotPath, Get: func(context.Context) (any, error) { return s, nil }},
-			status.Resource{Path: tunnel.VerifyPath, Get: func(context.Context) (any, error) { return differences, nil }})
+			status.Resource{Path: tunnel.VerifyPath, Get: func(context.Context) (any, error) { return differences, nil }}), nil)
 	}()
 	t.Cleanup(func() {
 		cancel()

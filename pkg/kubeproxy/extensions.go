@@ -3,12 +3,15 @@ package kubeproxy
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress"
 	"github.com/openshift/origin-node/pkg/egress/holders"
+	"github.com/openshift/origin-node/pkg/egress/socket"
 	"github.com/openshift/origin-node/pkg/egress/status"
 	"github.com/openshift/origin-node/pkg/extension"
 	"github.com/openshift/origin-node/pkg/failure"
@@ -17,7 +20,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/tunnel"
-	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // extensions are those that act beside the proxier. One that is switched off is nil.
@@ -172,22 +174,14 @@ func (p *Proxy) tell(ctx context.Context, x extensions, rest time.Duration) {
 		others = append(others, status.Resource{Path: tunnel.SnapshotPath, Get: x.ports.Snapshot}, status.Resource{Path: tunnel.VerifyPath, Get: x.ports.Verify})
 	}
 	var failed failure.Streak
-	for {
-		l, err := status.Listen(p.flags.socket)
-		if err == nil {
-			if failed.Turns(nil) {
-				klog.FromContext(ctx).Info("'openshift egress' and 'openshift tunnel' work on this node again", "socket", p.flags.socket)
-			}
-			err = l.Serve(ctx, source, others...)
+	logger := klog.FromContext(ctx)
+	errorLog := slog.NewLogLogger(logr.ToSlogHandler(klog.LoggerWithName(logger, "egress-status")), slog.LevelInfo)
+	socket.Answer(ctx, p.flags.socket, rest, status.Handler(source, others...), errorLog, func(err error) {
+		switch news := failed.Changes(err); {
+		case news && err != nil:
+			logger.Error(err, "'openshift egress' and 'openshift tunnel' do not work on this node because its socket failed; will retry, the same failure is not logged again", "socket", p.flags.socket)
+		case news:
+			logger.Info("'openshift egress' and 'openshift tunnel' work on this node again", "socket", p.flags.socket)
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		if failed.Changes(err) {
-			klog.FromContext(ctx).Error(err, "'openshift egress' and 'openshift tunnel' do not work on this node because its socket failed; will retry, the same failure is not logged again", "socket", p.flags.socket)
-		}
-		if !wake.Sleep(ctx.Done(), rest) {
-			return
-		}
-	}
+	})
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/kubelet"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/socket"
 	"github.com/openshift/origin-node/pkg/failure"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/wake"
@@ -167,16 +168,7 @@ func (a *Attacher) Run(running *sync.WaitGroup, client kubernetes.Interface) {
 // answerPlugin answers the CNI plugin until the context ends.
 func (a *Attacher) answerPlugin() {
 	errorLog := slog.NewLogLogger(logr.ToSlogHandler(klog.LoggerWithName(a.logger, "cni-plugin")), slog.LevelInfo)
-	for {
-		err := cni.Serve(a.ctx, a.config.Socket, observedNode{a}, errorLog, func() { a.fails(unanswered, nil) })
-		if a.ctx.Err() != nil {
-			return
-		}
-		a.fails(unanswered, err)
-		if !wake.Sleep(a.ctx.Done(), listenAgain) {
-			return
-		}
-	}
+	socket.Answer(a.ctx, a.config.Socket, listenAgain, cni.Handler(observedNode{a}), errorLog, func(err error) { a.fails(unanswered, err) })
 }
 
 // noteClaims notes claims as soon as there are others, until the context ends. After a failure the sweep tries again, and tells

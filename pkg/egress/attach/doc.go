@@ -1,7 +1,7 @@
 // Package attach answers the CNI plugin. A pod with an egress IP starts only when the kernel holds its bindings, and its address is given
 // to another pod only when the kernel holds none of them any more.
 //
-//	CNI plugin ─► cni.Serve ─► Attacher ─► cluster.State (whose an address is) ─► a sync ─► the answer
+//	CNI plugin ─► cni.Handler ─► Attacher ─► cluster.State (whose an address is) ─► a sync ─► the answer
 //	kubelet's Pods, or an informer ─┘ (labels)
 //	the runtime's list of plugins ─► pluginList, which keeps ours there, or says that it is missing
 //

@@ -62,8 +62,12 @@ func serve(t *testing.T, node Node) string {
 	}
 	path := filepath.Join(t.TempDir(), "cni.sock")
 	ctx, cancel := context.WithCancel(t.Context())
+	l, err := socket.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, path, node, log.New(io.Discard, "", 0), func() {}) }()
+	go func() { done <- l.Serve(ctx, Handler(node), log.New(io.Discard, "", 0)) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -73,14 +77,7 @@ func serve(t *testing.T, node Node) string {
 			t.Errorf("the socket is still there: %v", err)
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("no socket")
-		}
-	}
+	return path
 }
 
 func request() Request {
@@ -224,7 +221,7 @@ func TestServe_RootAlone(t *testing.T) {
 		}
 		server, client := net.Pipe()
 		go func() {
-			s := &http.Server{Handler: forRoot(handler(&standIn{})), BaseContext: func(net.Listener) context.Context { return ctx }}
+			s := &http.Server{Handler: Handler(&standIn{}), BaseContext: func(net.Listener) context.Context { return ctx }}
 			_ = s.Serve(&once{conn: server})
 		}()
 		asked := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return client, nil }}}

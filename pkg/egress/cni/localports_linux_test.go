@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/socket"
 )
 
 // onItsThread runs do on a thread that ends with it.
@@ -144,9 +145,11 @@ func BenchmarkPassLocalPorts(b *testing.B) {
 		b.Skip("only root may ask")
 	}
 	path, ctx := filepath.Join(b.TempDir(), "cni.sock"), b.Context()
-	listening := make(chan struct{})
-	go func() { _ = Serve(ctx, path, closing{}, log.New(io.Discard, "", 0), func() { close(listening) }) }()
-	<-listening
+	l, err := socket.Listen(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	go func() { _ = l.Serve(ctx, Handler(closing{}), log.New(io.Discard, "", 0)) }()
 	setting, err := os.OpenFile(LocalPortsFile, os.O_RDWR, 0)
 	if err != nil {
 		b.Fatal(err)

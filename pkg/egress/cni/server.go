@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log"
 	"net/http"
 	"os"
 	"strconv"
@@ -43,18 +42,9 @@ type Node interface {
 	Ready() error
 }
 
-// Serve makes the socket, calls listening, and answers from node until ctx ends. Then it removes the socket.
-func Serve(ctx context.Context, path string, node Node, errorLog *log.Logger, listening func()) error {
-	l, err := socket.Listen(path)
-	if err != nil {
-		return err
-	}
-	listening()
-	return l.Serve(ctx, socket.WithFiles(l.Socket), forRoot(handler(node)), errorLog)
-}
-
-// forRoot refuses everybody else, without reading what they send.
-func forRoot(next http.Handler) http.Handler {
+// Handler answers root from node. It refuses everybody else, without reading what they send.
+func Handler(node Node) http.Handler {
+	next := handler(node)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if uid, known := socket.Peer(r.Context()); !known || uid != 0 {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
@@ -157,7 +147,7 @@ func answer(w http.ResponseWriter, document any, err error) {
 	case document == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		write(w, http.StatusOK, document)
+		_ = socket.Write(w, http.StatusOK, document, writeTimeout) // the plugin may have gone
 	}
 }
 
@@ -175,13 +165,5 @@ func fail(w http.ResponseWriter, err error) {
 	case NotAttached:
 		code = http.StatusNotFound
 	}
-	write(w, code, failure)
-}
-
-// write writes a document for a plugin that may have gone.
-func write(w http.ResponseWriter, code int, document any) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(document)
+	_ = socket.Write(w, code, failure, writeTimeout)
 }

@@ -9,9 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WithFiles returns a listener whose connections take a file that the other side passes: see [TakeFile].
-func WithFiles(l *net.UnixListener) net.Listener { return filesListener{l} }
-
+// filesListener is a listener whose connections take a file that the other side passes: see [TakeFile].
 type filesListener struct{ *net.UnixListener }
 
 func (l filesListener) Accept() (net.Conn, error) {
@@ -90,8 +88,8 @@ func (c *filesConn) Close() error {
 
 type filesKey struct{}
 
-// TakeFile returns the file that came with a request, which is the caller's then; nil if none did. The context is the request's, of a
-// connection of [WithFiles].
+// TakeFile returns the file that came with a request, which is the caller's then; nil if none did. One that nobody takes is closed
+// with the connection. The context is the request's.
 func TakeFile(ctx context.Context) *os.File {
 	if conn, is := ctx.Value(filesKey{}).(*filesConn); is {
 		return conn.take()

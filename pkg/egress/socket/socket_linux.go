@@ -2,6 +2,7 @@ package socket
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,7 +32,7 @@ const (
 
 // Listener is a socket on which a node can be asked.
 type Listener struct {
-	Socket *net.UnixListener
+	socket *net.UnixListener
 	path   string
 	own    fs.FileInfo
 }
@@ -68,15 +69,34 @@ func Listen(path string) (*Listener, error) {
 // Close ends listening, and removes the socket unless another process has replaced it.
 func (l *Listener) Close() error {
 	err := remove(l.path, l.own)
-	if closing := l.Socket.Close(); !errors.Is(closing, net.ErrClosed) {
+	if closing := l.socket.Close(); !errors.Is(closing, net.ErrClosed) {
 		err = errors.Join(err, closing)
 	}
 	return err
 }
 
-// Serve answers requests until ctx ends, and closes l then. on is l's Socket, or what takes connections from it. The requests' contexts end
-// with ctx; answers may go on for a moment. It is an error, after lookPeriod, if somebody deletes or replaces the socket.
-func (l *Listener) Serve(ctx context.Context, on net.Listener, handler http.Handler, errorLog *log.Logger) error {
+// Answer makes the socket at path and serves requests until ctx ends. After a failure it rests and begins again. told is called with nil
+// when the socket is there, and with each failure.
+func Answer(ctx context.Context, path string, rest time.Duration, handler http.Handler, errorLog *log.Logger, told func(error)) {
+	for {
+		l, err := Listen(path)
+		if err == nil {
+			told(nil)
+			err = l.Serve(ctx, handler, errorLog)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		told(err)
+		if !wake.Sleep(ctx.Done(), rest) {
+			return
+		}
+	}
+}
+
+// Serve answers requests until ctx ends, and closes l then. The requests' contexts end with ctx; answers may go on for a
+// moment. It is an error, after lookPeriod, if somebody deletes or replaces the socket.
+func (l *Listener) Serve(ctx context.Context, handler http.Handler, errorLog *log.Logger) error {
 	server := &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readTimeout,
@@ -90,7 +110,7 @@ func (l *Listener) Serve(ctx context.Context, on net.Listener, handler http.Hand
 	looking, stop := context.WithCancel(ctx)
 	lost := make(chan error, 1)
 	go func() { lost <- l.awaitLoss(looking) }()
-	err := server.Serve(on)
+	err := server.Serve(filesListener{l.socket})
 	stop()
 	if ended() { // not by ctx
 		if loss := <-lost; loss != nil {
@@ -117,7 +137,7 @@ func (l *Listener) awaitLoss(ctx context.Context) error {
 	for wake.Sleep(ctx.Done(), lookPeriod) {
 		info, err := os.Lstat(l.path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, l.own) {
-			return errors.Join(errors.New("other software has deleted or replaced the socket"), l.Socket.Close())
+			return errors.Join(errors.New("other software has deleted or replaced the socket"), l.socket.Close())
 		}
 	}
 	return nil
@@ -172,17 +192,26 @@ func remove(path string, own fs.FileInfo) error {
 	return nil
 }
 
+// Write answers with a document, which the reader may leave unread for as long as patience. It may be called again for the next document.
+func Write(w http.ResponseWriter, code int, document any, patience time.Duration) error {
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if code != http.StatusOK {
+		w.WriteHeader(code)
+	}
+	return json.NewEncoder(w).Encode(document)
+}
+
 type peerKey struct{}
 
 // connContext is for an http.Server: it notes who has connected. What cannot be found out is not noted, which lets nobody in.
 func connContext(ctx context.Context, conn net.Conn) context.Context {
-	if files, ok := conn.(*filesConn); ok {
-		ctx, conn = context.WithValue(ctx, filesKey{}, files), files.UnixConn
-	}
-	if unixConn, ok := conn.(*net.UnixConn); ok {
-		if peer, err := Credentials(unixConn); err == nil {
-			return WithPeer(ctx, peer.Uid)
-		}
+	files := conn.(*filesConn)
+	ctx = context.WithValue(ctx, filesKey{}, files)
+	if peer, err := Credentials(files.UnixConn); err == nil {
+		return WithPeer(ctx, peer.Uid)
 	}
 	return ctx
 }

@@ -29,7 +29,7 @@ func TestListener_Serve(t *testing.T) {
 			w.WriteHeader(http.StatusForbidden)
 		}
 	})
-	go func() { served <- l.Serve(ctx, l.Socket, handler, log.New(io.Discard, "", 0)) }()
+	go func() { served <- l.Serve(ctx, handler, log.New(io.Discard, "", 0)) }()
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}}
@@ -65,7 +65,7 @@ func TestListener_LosesItsName(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			err = l.Serve(ctx, l.Socket, http.NotFoundHandler(), log.New(io.Discard, "", 0))
+			err = l.Serve(ctx, http.NotFoundHandler(), log.New(io.Discard, "", 0))
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "deleted or replaced") || strings.Contains(err.Error(), "\n") {
 				t.Errorf("err %v", err)
 			}

@@ -2,16 +2,11 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
 	"time"
-
-	"github.com/go-logr/logr"
-	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/socket"
 )
@@ -25,21 +20,6 @@ const (
 	watchPeriod = 300 * time.Millisecond
 )
 
-// Listener is a socket on which a node can be asked. Either Serve or Close it.
-type Listener struct {
-	*socket.Listener
-	patience time.Duration
-}
-
-// Listen is [socket.Listen].
-func Listen(path string) (*Listener, error) {
-	l, err := socket.Listen(path)
-	if err != nil {
-		return nil, err
-	}
-	return &Listener{l, patience}, nil
-}
-
 // Resource is a document that another extension tells on the socket.
 type Resource struct {
 	// Path is that of the request.
@@ -50,18 +30,19 @@ type Resource struct {
 	Ask func(ctx context.Context, query url.Values) (any, error)
 }
 
-// Serve answers from source, which is nil if egress SNAT is off, and others until ctx ends, and closes l then. Only
-// root and the user that the process runs as get answers.
-func (l *Listener) Serve(ctx context.Context, source Source, others ...Resource) error {
-	logger := klog.LoggerWithName(klog.FromContext(ctx), "egress-status")
-	s := &server{
+// Handler answers from source, which is nil if egress SNAT is off, and others. Only root and the user that the process runs as get answers.
+func Handler(source Source, others ...Resource) http.Handler {
+	return newServer(source, others).handler()
+}
+
+func newServer(source Source, others []Resource) *server {
+	return &server{
 		source:    source,
 		others:    others,
 		uids:      map[uint32]bool{0: true, uint32(os.Geteuid()): true},
-		patience:  l.patience,
+		patience:  patience,
 		verifying: make(chan struct{}, 1),
 	}
-	return l.Listener.Serve(ctx, l.Socket, s.handler(), slog.NewLogLogger(logr.ToSlogHandler(logger), slog.LevelInfo))
 }
 
 type server struct {
@@ -122,7 +103,7 @@ func (s *server) watch(w http.ResponseWriter, r *http.Request) {
 	defer pace.Stop()
 	for {
 		changed := s.source.Changed() // first, so that no change falls in between
-		if err := s.write(w, http.StatusOK, s.source.Snapshot()); err != nil {
+		if socket.Write(w, http.StatusOK, s.source.Snapshot(), s.patience) != nil || http.NewResponseController(w).Flush() != nil {
 			return
 		}
 		select {
@@ -173,23 +154,7 @@ func (s *server) tell(w http.ResponseWriter, document any, err error, otherwise 
 	s.answer(w, http.StatusOK, document)
 }
 
-// answer is write for whoever cannot do anything about a reader that has gone.
+// answer answers a reader that may have gone.
 func (s *server) answer(w http.ResponseWriter, code int, document any) {
-	_ = s.write(w, code, document)
-}
-
-// write writes one document and sends it off.
-func (s *server) write(w http.ResponseWriter, code int, document any) error {
-	controller := http.NewResponseController(w)
-	if err := controller.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if code != http.StatusOK {
-		w.WriteHeader(code)
-	}
-	if err := json.NewEncoder(w).Encode(document); err != nil {
-		return err
-	}
-	return controller.Flush()
+	_ = socket.Write(w, code, document, s.patience)
 }

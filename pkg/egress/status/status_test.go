@@ -26,6 +26,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/plan"
+	"github.com/openshift/origin-node/pkg/egress/socket"
 )
 
 // source is a Source whose snapshot the test sets.
@@ -105,18 +106,19 @@ func serve(t testing.TB, s Source) (path string, end func() error) {
 	return path, serveAt(t, path, s)
 }
 
-func serveAt(t testing.TB, path string, s Source, change ...func(*Listener)) (end func() error) {
+func serveAt(t testing.TB, path string, s Source, change ...func(*server)) (end func() error) {
 	t.Helper()
-	l, err := Listen(path)
+	l, err := socket.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	answering := newServer(s, nil)
 	for _, f := range change {
-		f(l)
+		f(answering)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- l.Serve(ctx, s) }()
+	go func() { served <- l.Serve(ctx, answering.handler(), nil) }()
 	end = sync.OnceValue(func() error { cancel(); return <-served })
 	t.Cleanup(func() {
 		if err := end(); err != nil {
@@ -182,7 +184,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 func TestSocketOfALivingProcessIsAnError(t *testing.T) {
 	path, _ := serve(t, newSource(sample(1)))
 	want := "socket " + path + ": another process listens there; end it, or choose another path"
-	if _, err := Listen(path); err == nil || err.Error() != want {
+	if _, err := socket.Listen(path); err == nil || err.Error() != want {
 		t.Errorf("got %v; want %s", err, want)
 	}
 	if _, err := NewClient(path).Snapshot(t.Context()); err != nil {
@@ -202,7 +204,7 @@ func TestUnusablePaths(t *testing.T) {
 		filepath.Join(file, "in", "it"): "making its folder",
 		filepath.Join(dir, strings.Repeat("x", 200)): "the path is too long",
 	} {
-		if _, err := Listen(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+		if _, err := socket.Listen(path); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v; want %q", path, err, want)
 		}
 	}
@@ -455,7 +457,7 @@ func TestOnlyRootGetsAnswers(t *testing.T) {
 // TestReaderThatDoesNotRead is dropped, so that it holds nothing for ever.
 func TestReaderThatDoesNotRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "egress.sock")
-	end := serveAt(t, path, newSource(sample(20000)), func(l *Listener) { l.patience = 100 * time.Millisecond })
+	end := serveAt(t, path, newSource(sample(20000)), func(s *server) { s.patience = 100 * time.Millisecond })
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)
