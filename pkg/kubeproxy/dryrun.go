@@ -9,17 +9,15 @@ import (
 	"net/netip"
 	"os"
 
-	configv1 "github.com/openshift/api/config/v1"
-	configclient "github.com/openshift/client-go/config/clientset/versioned"
+	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/balancer"
 	"github.com/openshift/origin-node/pkg/egress/cluster"
+	"github.com/openshift/origin-node/pkg/egress/desk"
 	"github.com/openshift/origin-node/pkg/egress/holders"
 	"github.com/openshift/origin-node/pkg/egress/plan"
 	"github.com/openshift/origin-node/pkg/egress/steerer"
@@ -29,7 +27,6 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
-	"github.com/openshift/origin-node/pkg/manifests"
 )
 
 // DryRun prints to out the egress rules for the objects as they are now, as the input of
@@ -38,13 +35,22 @@ import (
 // complaint. What steers packets to the nodes that have their egress IPs follows as a shell script. In the nftables back end that
 // has the rules, too, and only the bindings stand before it. It changes nothing.
 func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) (err error) {
+	if !p.flags.enabled && !p.tunnelFlags.enabled {
+		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if p.overrides.Manifests != "" {
+		remove, err := p.serveManifests(klog.NewContext(ctx, logr.Discard())) // they are read once
+		if err != nil {
+			return err
+		}
+		defer remove()
+	}
 	if p.tunnelFlags.enabled {
 		if err := p.dryRunTunnel(ctx, out); err != nil || !p.flags.enabled {
 			return err
 		}
-	}
-	if !p.flags.enabled {
-		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
 	}
 	p.extension.NodeName = p.nodeName()
 	p.takeRegistrations(warnings)
@@ -205,64 +211,43 @@ func printPlan(out io.Writer, family v1.IPFamily, p plan.Plan, payload []byte) e
 	return nil
 }
 
-// listObjects returns what plans are made from, of the manifests or the API server. It warns of what it can do without.
-func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (cluster.Objects, error) {
-	if p.overrides.Manifests != "" {
-		return p.loadObjects()
-	}
-	client, err := newClient(p, kubernetes.NewForConfig)
-	if err != nil {
-		return cluster.Objects{}, err
-	}
-	services, err := client.CoreV1().Services(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return cluster.Objects{}, fmt.Errorf("listing Services: %w", err)
-	}
-	slices, err := client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return cluster.Objects{}, fmt.Errorf("listing EndpointSlices: %w", err)
-	}
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return cluster.Objects{}, fmt.Errorf("listing Nodes: %w", err)
-	}
-	cidrs, err := client.NetworkingV1().ServiceCIDRs().List(ctx, metav1.ListOptions{})
-	if err != nil && !apierrors.IsNotFound(err) { // API servers before Kubernetes 1.33 have none
-		return cluster.Objects{}, fmt.Errorf("listing ServiceCIDRs: %w", err)
-	}
-	network, err := p.clusterNetwork(ctx)
-	objects := cluster.Objects{
-		Services: pointers(services.Items), EndpointSlices: pointers(slices.Items), Nodes: pointers(nodes.Items),
-		ServiceCIDRs: serviceCIDRs(pointers(cidrs.Items)), Network: network,
-	}
-	if p.extension.Steering.Mode != holders.Off {
-		err = errors.Join(err, p.listHolders(ctx, client, &objects, warnings))
+// listObjects returns what plans are made from. It warns of what it can do without.
+func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (objects cluster.Objects, err error) {
+	err = p.list(ctx, &objects, "services", "endpointslices", "nodes", "servicecidrs", "networks")
+	if err == nil && p.extension.Steering.Mode != holders.Off {
+		err = p.listHolders(ctx, &objects, warnings)
 	}
 	return objects, err
 }
 
+// list adds to objects all those of some kinds, as [desk.Add] does.
+func (p *Proxy) list(ctx context.Context, objects *cluster.Objects, paths ...string) error {
+	config, err := p.clientConfig()
+	if err != nil {
+		return err
+	}
+	return desk.Add(ctx, config, p.extension.Ways.LeaseNamespace, objects, paths...)
+}
+
 // listHolders adds which addresses nodes have, this one among them, and where others are on its networks. Rules do not wait for the right to
 // list Leases, nor what MetalLB announces.
-func (p *Proxy) listHolders(ctx context.Context, client kubernetes.Interface, objects *cluster.Objects, warnings io.Writer) error {
-	leases, err := client.CoordinationV1().Leases(p.extension.Ways.LeaseNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		_, _ = fmt.Fprintf(warnings, "It is not known which egress IPs other nodes have: listing Leases: %v\n", holders.Explain(err, nil))
-	} else {
-		objects.Leases = pointers(leases.Items)
+func (p *Proxy) listHolders(ctx context.Context, objects *cluster.Objects, warnings io.Writer) error {
+	if err := p.list(ctx, objects, "leases"); err != nil {
+		_, _ = fmt.Fprintf(warnings, "It is not known which egress IPs other nodes have: %v\n", holders.Explain(err, nil))
 	}
 	own, err := holders.OwnAddressesNow(steering.Device)
 	objects.Held = map[netip.Addr]bool{}
 	for _, ip := range own.Addresses {
 		objects.Held[ip] = true
 	}
-	err = errors.Join(err, p.addBalanced(ctx, client, objects, warnings))
+	err = errors.Join(err, p.addBalanced(ctx, objects, warnings))
 	var hardwareErr error
 	objects.Hardware, hardwareErr = steering.Neighbours()
 	return errors.Join(err, hardwareErr)
 }
 
 // addBalanced adds what MetalLB announces, if that counts.
-func (p *Proxy) addBalanced(ctx context.Context, client kubernetes.Interface, objects *cluster.Objects, warnings io.Writer) error {
+func (p *Proxy) addBalanced(ctx context.Context, objects *cluster.Objects, warnings io.Writer) error {
 	if !p.extension.FollowsMetalLB() {
 		return nil
 	}
@@ -270,7 +255,11 @@ func (p *Proxy) addBalanced(ctx context.Context, client kubernetes.Interface, ob
 	if err != nil {
 		return err
 	}
-	if err := balancer.Add(ctx, objects, dynamicClient, client.Discovery(), p.extension.NodeName, p.extension.Ways.MetalLBNamespace); err != nil {
+	discoveryClient, err := newClient(p, discovery.NewDiscoveryClientForConfig)
+	if err != nil {
+		return err
+	}
+	if err := balancer.Add(ctx, objects, dynamicClient, discoveryClient, p.extension.NodeName, p.extension.Ways.MetalLBNamespace); err != nil {
 		_, _ = fmt.Fprintf(warnings, "It is not known which load-balancer IPs MetalLB announces from this node: %v\n", err)
 	}
 	return nil
@@ -287,44 +276,4 @@ func (p *Proxy) takeRegistrations(warnings io.Writer) {
 		return
 	}
 	p.extension.KeptNodes = file
-}
-
-func (p *Proxy) loadObjects() (cluster.Objects, error) {
-	objects, err := manifests.Load(p.overrides.Manifests)
-	if err != nil {
-		return cluster.Objects{}, fmt.Errorf("--manifests: %w", err)
-	}
-	result := cluster.Objects{
-		Services: objects.Services, EndpointSlices: objects.EndpointSlices, Nodes: objects.Nodes,
-		ServiceCIDRs: serviceCIDRs(objects.ServiceCIDRs),
-	}
-	if len(objects.Networks) > 0 {
-		result.Network = objects.Networks[0] // there is one at most
-	}
-	return result, nil
-}
-
-// clusterNetwork returns OpenShift's Network, or nil if the cluster has none.
-func (p *Proxy) clusterNetwork(ctx context.Context) (*configv1.Network, error) {
-	client, err := newClient(p, configclient.NewForConfig)
-	if err != nil {
-		return nil, err
-	}
-	return cluster.GetNetwork(ctx, client)
-}
-
-func serviceCIDRs(objects []*networkingv1.ServiceCIDR) []string {
-	var cidrs []string
-	for _, object := range objects {
-		cidrs = append(cidrs, object.Spec.CIDRs...)
-	}
-	return cidrs
-}
-
-func pointers[T any](items []T) []*T {
-	result := make([]*T, 0, len(items))
-	for i := range items {
-		result = append(result, &items[i])
-	}
-	return result
 }

@@ -12,9 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
-	"github.com/openshift/origin-node/pkg/manifests"
 	"github.com/openshift/origin-node/pkg/tunnel"
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
 )
@@ -52,31 +52,21 @@ func (p *Proxy) dryRunTunnel(ctx context.Context, out io.Writer) error {
 
 // listForTunnel returns the Nodes, and the ConfigMap: nil if there is none, as among manifests, or if it may not be read.
 func (p *Proxy) listForTunnel(ctx context.Context) ([]*v1.Node, *v1.ConfigMap, error) {
-	if p.overrides.Manifests != "" {
-		objects, err := manifests.Load(p.overrides.Manifests)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--manifests: %w", err)
-		}
-		return objects.Nodes, nil, nil
+	var objects cluster.Objects
+	name := p.tunnel.ConfigMap
+	if err := p.list(ctx, &objects, "nodes"); err != nil || name.Name == "" {
+		return objects.Nodes, nil, err
 	}
 	client, err := newClient(p, kubernetes.NewForConfig)
 	if err != nil {
 		return nil, nil, err
 	}
-	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing Nodes: %w", err)
-	}
-	name := p.tunnel.ConfigMap
-	if name.Name == "" {
-		return pointers(nodes.Items), nil, nil
-	}
 	configMap, err := client.CoreV1().ConfigMaps(name.Namespace).Get(ctx, name.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return pointers(nodes.Items), nil, nil
+		return objects.Nodes, nil, nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("getting the ConfigMap %s: %w", name, err)
 	}
-	return pointers(nodes.Items), configMap, nil
+	return objects.Nodes, configMap, nil
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
-	configclient "github.com/openshift/client-go/config/clientset/versioned"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,19 +30,4 @@ func HasResource(ctx context.Context, client discovery.DiscoveryInterface, group
 		return false, fmt.Errorf("asking for the kinds of %s: %w", group, err)
 	}
 	return slices.ContainsFunc(resources.APIResources, func(r metav1.APIResource) bool { return r.Name == name }), nil
-}
-
-// GetNetwork returns OpenShift's Network, or nil if the cluster has none.
-func GetNetwork(ctx context.Context, client configclient.Interface) (*configv1.Network, error) {
-	if exists, err := hasNetworks(ctx, client.Discovery()); !exists {
-		return nil, err
-	}
-	object, err := client.ConfigV1().Networks().Get(ctx, networkName, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("getting %s: %w", networkSource, err)
-	}
-	return object, nil
 }

@@ -3,6 +3,7 @@ package desk
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 	configclient "github.com/openshift/client-go/config/clientset/versioned"
@@ -86,6 +87,40 @@ func kindsOf(config *rest.Config, leaseNamespace string) ([]kind, error) {
 	}, nil
 }
 
+// Add adds to objects all those of the kinds of these paths, for example "nodes". A kind that the API server does not have is left out; any
+// other that cannot be listed is an error.
+func Add(ctx context.Context, config *rest.Config, leaseNamespace string, objects *cluster.Objects, paths ...string) error {
+	kinds, err := kindsOf(config, leaseNamespace)
+	if err != nil {
+		return err
+	}
+	for _, k := range kinds {
+		if !slices.Contains(paths, k.path) {
+			continue
+		}
+		a := access{kind: k, readable: true}
+		list, err := a.list(ctx)
+		if err == nil {
+			a.add(objects, list)
+		} else if !k.isAbsent(ctx, err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// isAbsent tells whether a kind could not be read because the API server does not have it.
+func (k kind) isAbsent(ctx context.Context, err error) bool {
+	switch {
+	case k.exists == nil:
+		return false
+	case apierrors.IsForbidden(err):
+		exists, existsErr := k.exists(ctx)
+		return existsErr == nil && !exists
+	}
+	return apierrors.IsNotFound(err)
+}
+
 // access is where a kind may be read.
 type access struct {
 	kind
@@ -104,16 +139,11 @@ func (k kind) find(ctx context.Context, namespace string) (access, error) {
 		a.leftOut = fmt.Sprintf("no right to list %s in all namespaces, but in %s: %s", k.resource, namespace, k.partly)
 		err = a.probe(ctx)
 	}
-	if apierrors.IsForbidden(err) && k.exists != nil {
-		if exists, existsErr := k.exists(ctx); existsErr == nil && !exists {
-			return access{kind: k}, nil
-		}
-	}
 	switch {
+	case k.isAbsent(ctx, err):
+		return access{kind: k}, nil
 	case apierrors.IsForbidden(err):
 		a.readable, a.leftOut = false, fmt.Sprintf("no right to list %s%s: %s", k.resource, inNamespace(a.namespace), k.without)
-	case apierrors.IsNotFound(err) && k.exists != nil:
-		a.readable = false
 	case err != nil:
 		return access{}, fmt.Errorf("list %s: %w", k.resource, err)
 	}
