@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/balancer"
@@ -33,7 +34,8 @@ import (
 // iptables-restore or nft for each IP family, with a comment at each binding's rule and
 // the refusals at the end. As root it lets that program check them, and returns its
 // complaint. What steers packets to the nodes that have their egress IPs follows as a shell script. In the nftables back end that
-// has the rules, too, and only the bindings stand before it. It changes nothing.
+// has the rules, too, and only the bindings stand before it. It changes nothing
+// in the kernel. Manifests are served to it on the loopback, as to a node.
 func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) (err error) {
 	if !p.flags.enabled && !p.tunnelFlags.enabled {
 		return p.config.Errorf("proxyArguments.egress-snat", "egress SNAT is off, so there is nothing to print")
@@ -222,7 +224,7 @@ func (p *Proxy) listObjects(ctx context.Context, warnings io.Writer) (objects cl
 
 // list adds to objects all those of some kinds, as [desk.Add] does.
 func (p *Proxy) list(ctx context.Context, objects *cluster.Objects, paths ...string) error {
-	config, err := p.clientConfig()
+	config, err := newClient(p, func(c *rest.Config) (*rest.Config, error) { return c, nil })
 	if err != nil {
 		return err
 	}

@@ -45,14 +45,14 @@ type Node interface {
 // Handler answers root from node. It refuses everybody else, without reading what they send.
 func Handler(node Node) http.Handler {
 	next := handler(node)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return socket.WithFiles(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if uid, known := socket.Peer(r.Context()); !known || uid != 0 {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 			fail(w, &Failure{Reason: Forbidden, Message: "only root may ask"})
 			return
 		}
 		next.ServeHTTP(w, r)
-	})
+	}))
 }
 
 func handler(node Node) http.Handler {

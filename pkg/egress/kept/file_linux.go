@@ -64,7 +64,7 @@ func trusted(file *os.File) error {
 	return nil
 }
 
-// Save replaces a file as a whole, and returns when it is there after a loss of power, too. Its last line must end. It makes the file's
+// Save replaces a file as a whole, and returns when it is there after a loss of power, too, if the file system can say so. Its last line must end. It makes the file's
 // folder if it is missing. The same failure has the same words each time.
 func Save(path string, text []byte) error {
 	folder, making := filepath.Dir(path), "."+filepath.Base(path)+"-"
@@ -78,7 +78,7 @@ func Save(path string, text []byte) error {
 	if err := named(path, replace(path, making, append(bytes.Clone(text), sum(text)...), true)); err != nil {
 		return err
 	}
-	_ = syncFolder(folder) // some file systems cannot; what is kept can be found out again
+	_ = syncFolder(folder) // what is kept can be found out again
 	return nil
 }
 

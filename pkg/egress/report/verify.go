@@ -30,13 +30,13 @@ const portPart = "port security"
 // for one that agrees. What the loop is writing meanwhile is no difference: it looks again.
 func (r *Reporter) Verify(ctx context.Context) (map[string][]string, error) {
 	const looks, pause = 5, 200 * time.Millisecond
-	r.parts().Ports.Check(ctx) // an interface that has gone meanwhile is no difference
 	for n := 1; ; n++ {
 		changed, due := r.Changed(), !r.Summary().DueSince.IsZero()
 		differences, agrees, err := r.compareWithKernel(ctx)
 		if err != nil {
 			return nil, err
 		}
+		r.parts().Ports.Check(ctx) // an interface that has gone meanwhile is no difference
 		unguarded, err := r.parts().Ports.Differences(ctx)
 		if err != nil {
 			return nil, err

@@ -3,13 +3,19 @@ package socket
 import (
 	"context"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
 
-// filesListener is a listener whose connections take a file that the other side passes: see [TakeFile].
+// WithFiles has a handler's requests come with a file that the other side passes: see [TakeFile]. To other handlers nobody can pass one.
+func WithFiles(h http.Handler) http.Handler { return filesHandler{h} }
+
+type filesHandler struct{ http.Handler }
+
+// filesListener is a listener whose connections take a file.
 type filesListener struct{ *net.UnixListener }
 
 func (l filesListener) Accept() (net.Conn, error) {
@@ -89,7 +95,7 @@ func (c *filesConn) Close() error {
 type filesKey struct{}
 
 // TakeFile returns the file that came with a request, which is the caller's then; nil if none did. One that nobody takes is closed
-// with the connection. The context is the request's.
+// with the connection. The context is the request's, to a handler [WithFiles].
 func TakeFile(ctx context.Context) *os.File {
 	if conn, is := ctx.Value(filesKey{}).(*filesConn); is {
 		return conn.take()

@@ -110,7 +110,11 @@ func (l *Listener) Serve(ctx context.Context, handler http.Handler, errorLog *lo
 	looking, stop := context.WithCancel(ctx)
 	lost := make(chan error, 1)
 	go func() { lost <- l.awaitLoss(looking) }()
-	err := server.Serve(filesListener{l.socket})
+	var on net.Listener = l.socket
+	if _, takes := handler.(filesHandler); takes {
+		on = filesListener{l.socket}
+	}
+	err := server.Serve(on)
 	stop()
 	if ended() { // not by ctx
 		if loss := <-lost; loss != nil {
@@ -208,9 +212,10 @@ type peerKey struct{}
 
 // connContext is for an http.Server: it notes who has connected. What cannot be found out is not noted, which lets nobody in.
 func connContext(ctx context.Context, conn net.Conn) context.Context {
-	files := conn.(*filesConn)
-	ctx = context.WithValue(ctx, filesKey{}, files)
-	if peer, err := Credentials(files.UnixConn); err == nil {
+	if files, is := conn.(*filesConn); is {
+		ctx, conn = context.WithValue(ctx, filesKey{}, files), files.UnixConn
+	}
+	if peer, err := Credentials(conn.(*net.UnixConn)); err == nil {
 		return WithPeer(ctx, peer.Uid)
 	}
 	return ctx

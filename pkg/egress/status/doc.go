@@ -9,5 +9,5 @@
 //	GET /v1/portusers?port=…     the tracked flows that leave from an egress IP and a port
 //	POST /v1/drain, /v1/undrain  this node gives its addresses of the pool to others, or not any more
 //
-// The package owns the socket and the form of what is said there. It decides nothing, and keeps no state: that is behind a [Source].
+// The package owns the form of what is said on the socket, which is package socket's. It decides nothing, and keeps no state: that is behind a [Source].
 package status

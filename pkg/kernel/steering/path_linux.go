@@ -119,18 +119,18 @@ func (p *path) known(ctx context.Context, nodes []netip.Addr) (numbers, error) {
 	if err != nil {
 		return nil, err
 	}
-	holders := map[int]netip.Addr{} // a number is of one node, also if the hardware addresses of two are alike
+	known, given := numbers{}, map[int]bool{} // a number is of one node, also if the hardware addresses of two are alike
 	for _, part := range s.held {
 		for _, node := range nodes {
-			if leadsTo(part, node) {
-				holders[numberOf(part)] = node
-				p.used[numberOf(part)] = true
+			number := numberOf(part)
+			if !leadsTo(part, node) {
+				continue
 			}
+			if _, has := known[node]; !has && !given[number] {
+				known[node], given[number] = number, true
+			}
+			p.used[number] = true
 		}
-	}
-	known := numbers{}
-	for number, node := range holders {
-		known[node] = number
 	}
 	return known, nil
 }
