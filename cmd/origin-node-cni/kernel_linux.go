@@ -25,7 +25,7 @@ const (
 
 // bindingSets are the tables, and their sets and maps, that have an element for each pod that is bound: with steering, and without.
 var bindingSets = []struct{ table, kind, name string }{
-	{"openshift-egress-steering", "map", "sources"}, {"openshift-egress-steering", "map", "pod-sources"},
+	{"openshift-egress-steering", "set", "bound"}, {"openshift-egress-steering", "set", "bound-pods"},
 	{"openshift-egress", "set", "own"}, {"openshift-egress", "set", "own-pods"},
 }
 

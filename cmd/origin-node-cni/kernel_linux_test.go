@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -39,19 +40,16 @@ func TestKernel_BoundAddresses(t *testing.T) {
 			_, err := steering.NewLocalWriter(f).Write(ctx, p, nil)
 			return err
 		},
-		"steering": func(ctx context.Context, p kernel.Desired, f kernel.Family) error {
-			w := steering.NewWriter(steering.Config{Family: f, NodeIP: netip.MustParseAddr("192.0.2.1"), Transport: steering.VXLAN, Port: 4799, MarkMask: 0x7e})
-			defer w.Close()
-			if _, err := w.Write(ctx, p, nil); !w.Known() {
-				return err // it has no address to be reached by, but the table
-			}
-			return nil
+		"steering": writeSteering,
+		"steering that has ended, and whose connections are not judged yet": func(ctx context.Context, p kernel.Desired, f kernel.Family) error {
+			return errors.Join(writeSteering(ctx, p, f), steering.Halt(ctx))
 		},
 	}
 	ways := []struct {
 		writer  string
 		backend lab.Backend
-	}{{"iptables", lab.Legacy}, {"iptables", lab.NFT}, {"nftables", lab.NFT}, {"steering", lab.NFT}}
+	}{{"iptables", lab.Legacy}, {"iptables", lab.NFT}, {"nftables", lab.NFT}, {"steering", lab.NFT},
+		{"steering that has ended, and whose connections are not judged yet", lab.NFT}}
 	for _, way := range ways {
 		t.Run(fmt.Sprintf("%s/%s", way.writer, way.backend), func(t *testing.T) {
 			t.Setenv("PATH", toolsPath)
@@ -68,6 +66,15 @@ func TestKernel_BoundAddresses(t *testing.T) {
 			}
 		})
 	}
+}
+
+func writeSteering(ctx context.Context, p kernel.Desired, f kernel.Family) error {
+	w := steering.NewWriter(steering.Config{Family: f, NodeIP: netip.MustParseAddr("192.0.2.1"), Transport: steering.VXLAN, Port: 4799, MarkMask: 0x7e})
+	defer w.Close()
+	if _, err := w.Write(ctx, p, nil); !w.Known() {
+		return err // it has no address to be reached by, but the table
+	}
+	return nil
 }
 
 // boundPods returns addresses of pods, and a plan that binds all but the last.

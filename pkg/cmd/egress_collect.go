@@ -322,11 +322,14 @@ func counters(context.Context) ([]byte, error) {
 
 // leases returns those in which nodes announce their egress IPs.
 func (o *collectOptions) leases(ctx context.Context) ([]byte, error) {
-	file := o.kubeconfigFile()
-	if file == "" {
+	file, master := o.kubeconfigFile(), ""
+	if o.node != nil {
+		master = o.node.Last("master", "")
+	}
+	if file == "" && master == "" {
 		return nil, errors.New("the node's configuration names no kubeconfig, or cannot be read")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", file)
+	config, err := clientcmd.BuildConfigFromFlags(master, file)
 	if err != nil {
 		return nil, err
 	}

@@ -290,7 +290,7 @@ func steeredFamilies() []kernel.Family {
 func steeringAvailable(ctx context.Context, config steering.Config) error {
 	var errs []error
 	for _, config.Family = range steeredFamilies() {
-		err := steering.Available(ctx, config)
+		err := probed(ctx, func() error { return steering.Available(ctx, config) })
 		if err != nil && !slices.ContainsFunc(errs, func(other error) bool { return other.Error() == err.Error() }) {
 			errs = append(errs, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -197,7 +199,8 @@ func TestTellOthers_IfSteeringStands(t *testing.T) {
 	}
 }
 
-// TestCleanupExtensions_NoSocket: where nobody is to answer the CNI plugin any more, no pod waits; but what belongs to another process stays.
+// TestCleanupExtensions_NoSocket: where nobody is to answer the CNI plugin any more, no pod waits; but what belongs to another process stays,
+// and what the plugin goes by as long as rules are left.
 func TestCleanupExtensions_NoSocket(t *testing.T) {
 	if os.Geteuid() != 0 {
 		lab.Lacks(t, "needs root, to mount a file system")
@@ -231,6 +234,26 @@ func TestCleanupExtensions_NoSocket(t *testing.T) {
 	}
 	if !kept("egress-snat: ['true']") {
 		t.Error("with the socket, the claims are gone")
+	}
+	// Rules that cannot be removed: pods may be bound. What the plugin goes by stays until they are.
+	nft := func(command string) {
+		t.Helper()
+		if out, err := exec.Command("nft", command).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	nft("table ip " + steering.Table + " { set own { type ipv4_addr; }; }")
+	if !kept("egress-snat: ['false'], iptables-sync-period: [1s]") {
+		t.Error("with rules that are left, the claims are gone")
+	}
+	nft("delete table ip " + steering.Table)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(attachments.Claims(socket)); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nobody has tried again to remove the rules")
+		}
 	}
 	if kept("egress-snat-cni-socket: ['']") {
 		t.Error("without a socket, the claims are still there")

@@ -83,7 +83,7 @@ func (p *Proxy) checkPortSecurity(ctx context.Context) error {
 	if !security.Enabled {
 		return portsecurity.Cleanup(ctx)
 	}
-	if security.Unavailable = portsecurity.Available(ctx); security.Unavailable != nil {
+	if security.Unavailable = probed(ctx, func() error { return portsecurity.Available(ctx) }); security.Unavailable != nil {
 		klog.FromContext(ctx).Error(security.Unavailable, "Other pods can use the addresses of this node's bound pods, because the sources of their packets cannot be checked")
 	}
 	return nil

@@ -34,6 +34,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/manifests"
+	"github.com/openshift/origin-node/pkg/wake"
 )
 
 // stopTime is how long a stopping node waits for its unfinished work, such as a write or the
@@ -254,18 +255,15 @@ func (p *Proxy) cleanupAgain(ctx context.Context) {
 	if p.options.Config().Mode == proxyconfig.ProxyModeNFTables {
 		failed, mode = cleanupIPTables, proxyconfig.ProxyModeIPTables
 	}
-	ticker := time.NewTicker(p.options.Config().SyncPeriod.Duration)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if !failed(ctx) {
-			klog.FromContext(ctx).Info("Removed the rules of another proxy mode", "mode", mode)
-			return
-		}
+	p.again(ctx, func() bool { return !failed(ctx) })
+	if ctx.Err() == nil {
+		klog.FromContext(ctx).Info("Removed the rules of another proxy mode", "mode", mode)
+	}
+}
+
+// again tries something once in a sync period until it succeeds or ctx ends.
+func (p *Proxy) again(ctx context.Context, succeeds func() bool) {
+	for wake.Sleep(ctx.Done(), p.options.Config().SyncPeriod.Duration) && !succeeds() {
 	}
 }
 
@@ -284,13 +282,27 @@ func (p *Proxy) cleanupOtherModes(ctx context.Context) {
 	}
 }
 
+// removeFormer removes the rules of an earlier run, and tries that again in each sync period if it fails. until says what is so until then.
+func (p *Proxy) removeFormer(ctx context.Context, rules, until string, remove func() error) {
+	logger := klog.FromContext(ctx)
+	err := remove()
+	if err == nil {
+		return
+	}
+	logger.Error(err, "Failed to remove the "+rules+" of an earlier run; "+until+"; will retry, further failures are not logged")
+	go func() {
+		p.again(ctx, func() bool { return remove() == nil })
+		if ctx.Err() == nil {
+			logger.Info("Removed the " + rules + " of an earlier run")
+		}
+	}()
+}
+
 // cleanupExtensions removes the rules of extensions that are switched off.
 func (p *Proxy) cleanupExtensions(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	if !p.tunnelFlags.enabled {
-		if err := redirect.Withdraw(ctx); err != nil {
-			logger.Error(err, "Failed to remove the rules of the tunnel's ports of an earlier run; run 'openshift start node --cleanup' to try again")
-		}
+		p.removeFormer(ctx, "rules of the tunnel's ports", "connections may go to a tunnel server that is gone", func() error { return redirect.Withdraw(ctx) })
 	}
 	if p.flags.enabled && p.flags.attaching.Socket == "" {
 		if err := attach.ForgetAttachments(""); err != nil {
@@ -299,15 +311,18 @@ func (p *Proxy) cleanupExtensions(ctx context.Context) {
 	}
 	if !p.flags.enabled {
 		steered := p.tellOthers(ctx)
-		err := errors.Join(cleanupEgress(ctx), attach.ForgetAttachments(p.flags.attaching.Socket))
-		if !p.tunnelFlags.enabled { // which resets connections, too
-			err = errors.Join(err, conntrack.Cleanup(ctx))
-		}
-		switch {
-		case err != nil:
-			logger.Error(err, "Failed to remove the egress SNAT rules of an earlier run; run 'openshift start node --cleanup' to try again")
-		case steered:
-			p.giveBlocksBack(ctx)
-		}
+		p.removeFormer(ctx, "egress SNAT rules", "what pods send that were bound may be dropped", func() error {
+			err := cleanupEgress(ctx)
+			if err == nil { // until then the CNI plugin starts no pod with an address that is still bound
+				err = attach.ForgetAttachments(p.flags.attaching.Socket)
+			}
+			if !p.tunnelFlags.enabled { // which resets connections, too
+				err = errors.Join(err, conntrack.Cleanup(ctx))
+			}
+			if err == nil && steered {
+				p.giveBlocksBack(ctx)
+			}
+			return err
+		})
 	}
 }

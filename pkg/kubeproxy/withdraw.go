@@ -78,7 +78,7 @@ func (p *Proxy) giveBlocksBack(ctx context.Context) {
 // once asks the API server for something, and says what to do about it if that fails. Who may not read Leases has mostly never written one.
 func (p *Proxy) once(ctx context.Context, advice string, ask func(context.Context, kubernetes.Interface) error) {
 	const patience = 5 * time.Second
-	if p.options.Config().ClientConnection.Kubeconfig == "" {
+	if p.options.Config().ClientConnection.Kubeconfig == "" && p.master() == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
