@@ -488,6 +488,36 @@ func TestWriter_WithoutSets(t *testing.T) {
 	})
 }
 
+// TestWriter_FailureThatPasses: where rules name sets, a first write of another process that fails leaves them, and the next one names sets again.
+func TestWriter_FailureThatPasses(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		if b.backend == reconcile.NFTables || b.tree {
+			return // there are no sets
+		}
+		b.write(b.redirects(50))
+		b.writer = b.newWriter()
+		folder, path := b.TempDir(), os.Getenv("PATH")
+		for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
+			program, err := exec.LookPath(name)
+			b.must(err)
+			script := fmt.Sprintf("#!/bin/sh\nmkdir %s/failed 2>/dev/null && exit 4\nexec %s \"$@\"\n", folder, program)
+			b.must(os.WriteFile(filepath.Join(folder, name), []byte(script), 0o700))
+		}
+		b.Setenv("PATH", folder+":"+path)
+		want := b.redirects(50)
+		want.Secure.To = netip.AddrPortFrom(b.self(), 10265)
+		if err := b.Node().Do(func() error { _, err := b.writer.Sync(b.Context(), want); return err }); err == nil {
+			b.Error("no error although the rules were not written")
+		}
+		b.goes(b.Node(), 50, 10250, true)
+		b.write(want)
+		b.agrees(want)
+		if b.writer.rules.tree {
+			b.Error("there is a tree of chains")
+		}
+	})
+}
+
 // TestWithdraw_DiedBeforeTheFirstRules: the sets that no rule has named go.
 func TestWithdraw_DiedBeforeTheFirstRules(t *testing.T) {
 	inAllWays(t, func(b *bed) {

@@ -21,7 +21,7 @@ type rulesDriver struct {
 	generations [2]generation
 	// held are the rules that were written or read last, with the record; nil if that is unknown.
 	held iptables.Ruleset
-	// tree: there are no IP sets, or iptables does not know of them. usedSets: it does.
+	// tree: there are no IP sets, or iptables does not know of them. usedSets: it does, for rules name them.
 	tree, usedSets bool
 	// alone: the other flavour of iptables has no rules that name the sets.
 	alone bool
@@ -43,6 +43,8 @@ func (d *rulesDriver) read(ctx context.Context) (holding, error) {
 	last := d.held
 	d.held = iptables.Ruleset{} // found.Chains may be nil
 	maps.Copy(d.held, found.Chains)
+	now, _ := d.generationsIn(d.held)
+	d.usedSets = d.usedSets || now.isIn(d.held)
 	h, err := d.holding(d.held)
 	h.altered = last != nil && !maps.EqualFunc(last, d.held, slices.Equal)
 	d.alone = d.alone && !h.altered
