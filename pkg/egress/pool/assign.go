@@ -65,15 +65,7 @@ func Assign(addresses []netip.Addr, siblings map[netip.Addr][]netip.Addr, candid
 	candidates = slices.Clone(candidates)
 	result := make(map[netip.Addr]string, len(addresses))
 	for _, ip := range slices.SortedFunc(slices.Values(addresses), netip.Addr.Compare) {
-		var best *Candidate
-		crowd := crowdOf(siblings[ip], candidates, result)
-		for i := range candidates {
-			c := &candidates[i]
-			if c.Load < mostAddresses && c.Objects(ip) == "" && (best == nil || before(ip, crowd, *c, *best)) {
-				best = c
-			}
-		}
-		if best != nil {
+		if best := bestFor(ip, crowdOf(siblings[ip], candidates, result), candidates); best != nil {
 			best.Load++
 			result[ip] = best.Name
 		}
@@ -102,12 +94,37 @@ func crowdOf(siblings []netip.Addr, candidates []Candidate, assigned map[netip.A
 	return result
 }
 
-// before tells whether a candidate is to get an address rather than another one.
-func before(ip netip.Addr, siblings crowd, a, b Candidate) bool {
+// bestFor returns the candidate that is to get an address; nil if none can hold it. There may be a thousand candidates, and ten thousand addresses: what
+// costs most is asked last.
+func bestFor(ip netip.Addr, siblings crowd, candidates []Candidate) (best *Candidate) {
+	var highest uint64
+	for i := range candidates {
+		c := &candidates[i]
+		order := -1
+		if best != nil {
+			order = compareLoads(siblings, c, best)
+		}
+		if order > 0 || c.Load >= mostAddresses {
+			continue
+		}
+		score := rendezvous.Score(ip, c.Name)
+		if order == 0 && cmp.Or(cmp.Compare(score, highest), cmp.Compare(c.Name, best.Name)) < 0 || c.Objects(ip) != "" {
+			continue
+		}
+		best, highest = c, score
+	}
+	return best
+}
+
+// compareLoads is negative if a candidate is to get an address rather than another one, whatever their scores.
+func compareLoads(siblings crowd, a, b *Candidate) int {
+	if siblings.names == nil { // as mostly
+		return cmp.Compare(a.Load, b.Load)
+	}
 	return cmp.Or(
 		cmp.Compare(siblings.zones[a.Zone], siblings.zones[b.Zone]),
 		cmp.Compare(siblings.names[a.Name], siblings.names[b.Name]),
-		cmp.Compare(a.Load, b.Load), compareScores(ip, b.Name, a.Name)) < 0
+		cmp.Compare(a.Load, b.Load))
 }
 
 // compareScores compares the scores that two members have for an address. They differ if the names do.

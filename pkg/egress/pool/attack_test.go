@@ -400,7 +400,7 @@ func TestState_LargestOfAnHonestNodeIsRead(t *testing.T) {
 		m.Next(Tick{}, at)
 		m.Next(m.probed(at, nil, slices.Collect(maps.Keys(m.claims))...), at)
 	}
-	if len(m.State().Held) != mostAddresses || m.Objections(all[0])["a"] != "" && m.Objections(all[len(all)-1])["a"] != Full {
+	if len(m.State().Held) != mostAddresses || m.Status().Objections(all[0])["a"] != "" && m.Status().Objections(all[len(all)-1])["a"] != Full {
 		t.Errorf("it has %d addresses, want %d, and that it is full", len(m.State().Held), mostAddresses)
 	}
 	var failed []netip.Addr

@@ -134,24 +134,16 @@ func (m *Member) objection(name string, ip netip.Addr) Objection {
 
 // objects says why this member cannot hold an address.
 func (m *Member) objects(ip netip.Addr) Objection {
-	s := m.itself()
-	s.Failed = sorted(m.failed)
-	if why := s.objects(ip); why != "" {
+	if why := m.itself().objects(ip); why != "" {
 		return why
+	}
+	if _, failed := m.failed[ip]; failed {
+		return Failed
 	}
 	if !m.holds(ip) && m.claims[ip] == nil && m.book.Load()+len(m.claims) >= mostAddresses {
 		return Full
 	}
 	return ""
-}
-
-// Objections says of each node of the pool why it cannot hold an address; empty if it can.
-func (m *Member) Objections(ip netip.Addr) Objections {
-	objections := Objections{}
-	for name := range m.pool {
-		objections[name] = m.objection(name, ip)
-	}
-	return objections
 }
 
 // othersCan tells whether another member can hold an address that is claimed, and has not been passed over.
@@ -204,6 +196,9 @@ func (m *Member) claimedBetter(ip netip.Addr, now time.Time) bool {
 // member hangs, unless a host has the address.
 func (m *Member) claimant(ip netip.Addr, now time.Time, counts func(name string) bool) bool {
 	for name, p := range m.peers {
+		if len(p.state.Claims) == 0 {
+			continue // as mostly
+		}
 		mac, claims := p.state.Claims[ip]
 		if claims && m.live(name) && m.pool[name] && counts(name) && (mac != "" || !m.due(p.claimed[ip].Add(activity), now)) {
 			return true

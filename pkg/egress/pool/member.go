@@ -354,12 +354,12 @@ func (m *Member) Status() Status {
 			}
 		}
 	}
-	s.Objections, s.Unheld, s.Lost = map[netip.Addr]Objections{}, map[netip.Addr]time.Time{}, map[netip.Addr]string{}
+	s.Unheld, s.Lost = map[netip.Addr]time.Time{}, map[netip.Addr]string{}
 	for ip, v := range m.vacant {
 		if v.why != Unheld && v.why != Dead {
 			continue
 		}
-		s.Unheld[ip], s.Objections[ip] = v.since, m.Objections(ip)
+		s.Unheld[ip] = v.since
 		if v.why == Dead {
 			s.Lost[ip] = v.from
 		}

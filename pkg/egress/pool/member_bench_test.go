@@ -12,7 +12,7 @@ func BenchmarkMember_Heard(b *testing.B) {
 	for _, size := range []struct{ nodes, addresses int }{{3, 250}, {10, 1000}, {100, 10000}, {1000, 10000}} {
 		for _, isNew := range []bool{true, false} {
 			b.Run(fmt.Sprintf("nodes=%d/addresses=%d/new=%v", size.nodes, size.addresses, isNew), func(b *testing.B) {
-				m, told := newLargePool(size.nodes, size.addresses)
+				m, told := newLargePool(size.nodes, size.addresses, true)
 				m.Next(Tick{}, moment(time.Minute))
 				b.ResetTimer()
 				for range b.N {
@@ -26,8 +26,30 @@ func BenchmarkMember_Heard(b *testing.B) {
 	}
 }
 
-// newLargePool is a member of a pool in which each address is on a node. told is what another one has said last.
-func newLargePool(nodes, addrs int) (m *Member, told State) {
+// BenchmarkMember_Vacant: no address is on a node. A round decides, and says how things stand: both together have to take much less than an answer
+// to a probe is good for (validity).
+func BenchmarkMember_Vacant(b *testing.B) {
+	for _, size := range []struct{ nodes, addresses int }{{3, 250}, {10, 1000}, {100, 10000}, {1000, 10000}} {
+		for _, what := range []string{"decides", "status"} {
+			b.Run(fmt.Sprintf("nodes=%d/addresses=%d/%s", size.nodes, size.addresses, what), func(b *testing.B) {
+				m, _ := newLargePool(size.nodes, size.addresses, false)
+				m.Next(Tick{}, moment(time.Minute))
+				b.ReportAllocs()
+				b.ResetTimer()
+				for range b.N {
+					if what == "decides" {
+						m.Next(Tick{}, moment(time.Minute))
+					} else {
+						m.Status()
+					}
+				}
+			})
+		}
+	}
+}
+
+// newLargePool is a member of a pool in which each address is on a node, or none is. told is what another one has said last.
+func newLargePool(nodes, addrs int, on bool) (m *Member, told State) {
 	m = newMember("node-0")
 	network := Network{Prefix: netip.MustParsePrefix("10.0.0.0/8"), Up: true}
 	m.Next(Networks{[]Network{network}}, moment(0))
@@ -39,7 +61,9 @@ func newLargePool(nodes, addrs int) (m *Member, told State) {
 	}
 	all := addresses(addrs)
 	for i, ip := range all {
-		held[i%nodes][ip] = 1
+		if on {
+			held[i%nodes][ip] = 1
+		}
 	}
 	m.Next(pool, moment(0))
 	for ip := range held[0] {

@@ -271,7 +271,7 @@ func TestMember_ProbeThatFailedIsForOthers(t *testing.T) {
 	ip := mine(t)
 	m := newTestMember(t, ip)
 	acts(t, m.Next(Probed{Number: m.probes, Answers: map[netip.Addr]Answer{ip: {Failed: true}}, At: moment(0)}, moment(0)))
-	if got := m.Objections(ip)["a"]; got != Failed {
+	if got := m.Status().Objections(ip)["a"]; got != Failed {
 		t.Errorf("the objection is %q, want %q", got, Failed)
 	}
 }
@@ -769,11 +769,11 @@ func TestMember_FailedTakeIsForOthers(t *testing.T) {
 	m := newTestMember(t, ip)
 	m.Next(m.probed(moment(0), nil, ip), moment(0))
 	acts(t, m.Next(TakeFailed{Addresses: []netip.Addr{ip}}, moment(0)))
-	if got := m.Objections(ip)["a"]; got != Failed {
+	if got := m.Status().Objections(ip)["a"]; got != Failed {
 		t.Errorf("the objection is %q, want %q", got, Failed)
 	}
 	m.Next(Tick{}, moment(passedOver))
-	if got := m.Objections(ip)["a"]; got != "" {
+	if got := m.Status().Objections(ip)["a"]; got != "" {
 		t.Errorf("later the objection is %q, want none", got)
 	}
 }

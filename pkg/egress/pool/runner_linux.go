@@ -161,8 +161,6 @@ type Status struct {
 	Pool    []string
 	// Wanted are the addresses that the pool is to hold.
 	Wanted map[netip.Addr]bool
-	// Objections are why nodes of the pool cannot hold an address.
-	Objections map[netip.Addr]Objections
 	// Unheld are the addresses that no live node has, since when: not those of a live node that cannot serve them ([Detached]). Of them
 	// Lost have the node that had them last and gives no sign of life: it may still serve them. Moves are the last of this node's, by address.
 	Unheld map[netip.Addr]time.Time
@@ -170,6 +168,20 @@ type Status struct {
 	Moves  map[netip.Addr]Move
 	// Tells: of the live nodes, this one is to tell people what is wrong with all of them.
 	Tells bool
+}
+
+// Objections says of each node of the pool why it cannot hold an address; empty if it can.
+func (s Status) Objections(ip netip.Addr) Objections {
+	objections := Objections{}
+	for _, name := range s.Pool {
+		objections[name] = NotLive
+	}
+	for _, m := range s.Members {
+		if objections[m.Name] != "" && s.Alive[m.Name] {
+			objections[m.Name] = m.objects(ip)
+		}
+	}
+	return objections
 }
 
 // NewRunner returns the Runner of a node, which does what the member decides.

@@ -106,7 +106,7 @@ func unheldAddress(s pool.Status, ip netip.Addr) status.UnheldAddress {
 			result.UsedBy = m.Claims[ip]
 		}
 	}
-	for name, objection := range s.Objections[ip] {
+	for name, objection := range s.Objections(ip) {
 		if objection != "" {
 			result.Why[name] = string(objection)
 		}

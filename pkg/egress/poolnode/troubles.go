@@ -35,9 +35,12 @@ func (p *Part) Troubles() map[netip.Addr]tell.Trouble {
 		return troubles
 	}
 	for ip, since := range status.Unheld {
-		if able, why := status.Objections[ip].Able(); !able && now.Sub(since) > tell.Lasting {
+		if now.Sub(since) <= tell.Lasting {
+			continue
+		}
+		if able, why := status.Objections(ip).Able(); !able {
 			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since no node of the pool can hold it: %s.", ip, why)}
-		} else if !status.Majority && now.Sub(since) > tell.Lasting {
+		} else if !status.Majority {
 			troubles[ip] = tell.Trouble{Reason: addressUnplaced, Own: true, Note: fmt.Sprintf("%s is on no node, since %s sees only %d of the %d nodes of the pool, which is no majority. Bring nodes back, or remove those that are gone for good from the pool.", ip, p.state.Config.NodeName, status.Votes, status.Of)}
 		}
 	}
