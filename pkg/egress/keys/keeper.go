@@ -259,13 +259,15 @@ func (k *Keeper) source() cache.ListerWatcher {
 	}}
 }
 
-// failed is called when a list or a watch fails. An API server that is away, or a watch that ends, is no fault of the keys as long as
-// there are some.
+// failed is called when a list or a watch fails. An API server that is away, or busy, or a watch that ends, is no fault of the keys as long
+// as there are some.
 func (k *Keeper) failed(_ context.Context, _ *cache.Reflector, err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
 		return // watches end like this
 	}
-	if apierrors.ReasonForError(err) == metav1.StatusReasonUnknown && len(k.config.Ring.Keys()) > 0 {
+	away := apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
+	busy := apierrors.IsServiceUnavailable(err) || apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+	if (away || busy) && len(k.config.Ring.Keys()) > 0 {
 		return
 	}
 	k.change(func() { k.unread = holders.Explain(err, k.config.Explain) })

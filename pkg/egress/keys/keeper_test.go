@@ -452,6 +452,8 @@ func TestKeeper_NoAnswer(t *testing.T) {
 	}{
 		"a list breaks":       {&url.Error{Op: "Get", URL: "https://api", Err: io.ErrUnexpectedEOF}, "Get \"https://api\": unexpected EOF"},
 		"a connection closes": {io.EOF, "it cannot be read: failed to list *v1.Secret: EOF"},
+		"a server that ends":  {apierrors.NewServiceUnavailable("shutting down"), "shutting down"},
+		"a server is busy":    {apierrors.NewTooManyRequests("busy", 1), "busy"},
 		"nothing is answered": {nil, "it cannot be read: the API server has not answered yet"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -177,9 +177,14 @@ func inhibit(ctx context.Context, bus *dbus.Conn) (*os.File, error) {
 func mostDelay(ctx context.Context, bus *dbus.Conn) time.Duration {
 	delay := usualDelay
 	if microseconds, err := property[uint64](ctx, bus, "InhibitDelayMaxUSec"); err == nil {
-		delay = time.Duration(microseconds) * time.Microsecond
+		delay = durationOf(microseconds)
 	}
 	return max(delay-margin, delay/2)
+}
+
+// durationOf returns microseconds as a duration, an hour for more, as for infinity (UINT64_MAX).
+func durationOf(microseconds uint64) time.Duration {
+	return time.Duration(min(microseconds, uint64(time.Hour/time.Microsecond))) * time.Microsecond
 }
 
 // property returns one of logind's, if that has an answer in time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -278,5 +279,14 @@ func TestDelay_WithoutBus(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
 	if err := (&delay{}).follow(t.Context()); err == nil {
 		t.Error("want an error without a bus")
+	}
+}
+
+// TestDurationOf: logind may wait for ever.
+func TestDurationOf(t *testing.T) {
+	for microseconds, want := range map[uint64]time.Duration{0: 0, 700_000: 700 * time.Millisecond, math.MaxUint64: time.Hour} {
+		if got := durationOf(microseconds); got != want {
+			t.Errorf("%d microseconds are %v, want %v", microseconds, got, want)
+		}
 	}
 }
