@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/openshift/origin-node/pkg/wake"
@@ -20,7 +19,7 @@ const (
 )
 
 // passing are failures of a kernel that is busy. They say nothing of what it can.
-var passing = []error{os.ErrDeadlineExceeded, netlink.ErrDumpInterrupted, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.EBUSY}
+var passing = []error{os.ErrDeadlineExceeded, unix.ENOMEM, unix.ENOBUFS, unix.EAGAIN, unix.EINTR, unix.EBUSY}
 
 // probed returns why a kernel cannot do something that probe tries. After a failure that passes it tries again, some times: what follows from
 // the answer lasts until the process ends.

@@ -263,7 +263,10 @@ func (p *Proxy) cleanupAgain(ctx context.Context) {
 
 // again tries something once in a sync period until it succeeds or ctx ends.
 func (p *Proxy) again(ctx context.Context, succeeds func() bool) {
-	for wake.Sleep(ctx.Done(), p.options.Config().SyncPeriod.Duration) && !succeeds() {
+	for wake.Sleep(ctx.Done(), p.options.Config().SyncPeriod.Duration) {
+		if succeeds() {
+			return
+		}
 	}
 }
 
