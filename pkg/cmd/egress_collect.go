@@ -353,8 +353,11 @@ func (o *collectOptions) metricsAddress() (string, error) {
 		return defaultMetrics, nil
 	}
 	port, err := strconv.ParseInt(o.node.Last("metrics-port", strconv.Itoa(ports.ProxyStatusPort)), 0, 32)
-	if err != nil || port == 0 {
-		return "", err
+	if err != nil {
+		return "", fmt.Errorf("proxyArguments.metrics-port: %w", err)
+	}
+	if port == 0 {
+		return "", nil
 	}
 	return proxyutil.AppendPortIfNeeded(cmp.Or(o.node.Last("metrics-bind-address", ""), defaultMetrics), int32(port)), nil
 }

@@ -59,8 +59,9 @@
 // A node sends its statement to all others when it has changed. After 20, 100, 500 and 2000 ms, and then every 9 s,
 // it sends a heartbeat. Whoever does not have the revision of a heartbeat asks. A node that starts, or finds a new
 // Node, asks it; one that had no key or no address asks all. A member of the pool asks those that it finds alive
-// again: addresses may have moved while it was cut off. Whoever misses a part of a statement, or an answer to a heartbeat, asks again after 50, 250 and 950 ms. A node
-// that never had an egress IP since its process started sends nothing else.
+// again: addresses may have moved while it was cut off. Whoever misses a part of a statement, or an answer to a
+// heartbeat, asks again after 50, 250 and 950 ms. A node that never had an egress IP since its process started sends
+// nothing else.
 //
 //   - A session that is not known counts for nothing: its node is asked, and the answer with the nonce of the question
 //     counts. So neither a replay of another day counts, nor the word of somebody who forges the address of a

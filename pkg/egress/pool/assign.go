@@ -94,8 +94,8 @@ func crowdOf(siblings []netip.Addr, candidates []Candidate, assigned map[netip.A
 	return result
 }
 
-// bestFor returns the candidate that is to get an address; nil if none can hold it. There may be a thousand candidates, and ten thousand addresses: what
-// costs most is asked last.
+// bestFor returns the candidate that is to get an address; nil if none can hold it. There may be a thousand candidates, and ten thousand
+// addresses: what costs most is asked last.
 func bestFor(ip netip.Addr, siblings crowd, candidates []Candidate) (best *Candidate) {
 	var highest uint64
 	for i := range candidates {
