@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -302,6 +303,8 @@ func (w *words) match(fields []field) {
 	switch {
 	case strings.HasPrefix(w.peek(), "@"):
 		w.add(&expr.Lookup{SourceRegister: unix.NFT_REG_1, SetName: w.setName(), Invert: op == expr.CmpOpNeq})
+	case strings.Contains(w.peek(), "/"):
+		w.network(f, op)
 	case len(fields) > 1:
 		w.fail("several fields are found in a set alone, not so before %q", strings.Join(w.left, " "))
 	default:
@@ -325,6 +328,18 @@ func (w *words) masked(f field) {
 	mask := w.bits(f)
 	op := w.operator()
 	w.add(bitwise(f, mask, make([]byte, f.bytes)), &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: w.bits(f)})
+}
+
+// network compares an address with one.
+func (w *words) network(f field, op expr.CmpOp) {
+	text := w.next()
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil || prefix != prefix.Masked() {
+		w.fail("%q is no network", text)
+	}
+	w.left = append([]string{prefix.Addr().String()}, w.left...)
+	some := &expr.Cmp{Op: op, Register: unix.NFT_REG_1, Data: w.read(f.value)}
+	w.add(bitwise(f, net.CIDRMask(prefix.Bits(), 8*f.bytes), make([]byte, f.bytes)), some)
 }
 
 // bits takes names of bits, in parentheses or with commas between them; 0 for none; or, of another field, a number.

@@ -98,9 +98,9 @@ const surroundings = `
 `
 
 func ipTexts(family kernel.Family) []string {
-	address, others := "192.0.2.1", []string{"ip ttl > 1", "tcp dport @ports dnat to 192.0.2.1:10263"}
+	address, others := "192.0.2.1", []string{"ip ttl > 1", "tcp dport @ports dnat to 192.0.2.1:10263", "ip daddr 192.0.2.128/25 accept", "ip saddr != 10.0.0.0/9 accept"}
 	if family == kernel.IPv6 {
-		address, others = "2001:db8::1", []string{"ip6 hoplimit > 1", "tcp dport @ports dnat to [2001:db8::1]:10263"}
+		address, others = "2001:db8::1", []string{"ip6 hoplimit > 1", "tcp dport @ports dnat to [2001:db8::1]:10263", "ip6 daddr 2001:db8::/33 accept"}
 	}
 	return append(strings.Split(strings.ReplaceAll(`IP saddr ADDRESS accept
 IP daddr != ADDRESS return
@@ -254,6 +254,10 @@ func TestRule_MapInFront(t *testing.T) {
 			printsItsText(t, l, name, s, rule)
 		}
 	}
+	for name, s := range map[string]Spec{"ip": {Name: "words", Family: kernel.IPv4}, "ip6": {Name: "words", Family: kernel.IPv6}} {
+		network := map[kernel.Family]string{kernel.IPv4: "192.0.2.0/24", kernel.IPv6: "2001:db8::/64"}[s.Family]
+		printsItsText(t, l, name, s, s.Rule("3", "IP daddr "+network+" goto other")) // of whole bytes, of which nft loads no more
+	}
 	changed := Spec{Name: "words", Family: kernel.IPv4}.Rule("2", "meta mark set meta mark & 0xffffff81 dnat to IP daddr map @nodes")
 	if last := slices.IndexFunc(changed.Exprs, isLookup); last != len(changed.Exprs)-2 {
 		t.Errorf("a rule that has changed the packet asks its map as expression %d of %d", last, len(changed.Exprs))
@@ -339,6 +343,7 @@ func TestRule_Unreadable(t *testing.T) {
 		"IP saddr 2001:db8::1":    `the nftables rule "ip saddr 2001:db8::1": "2001:db8::1" is no value here`,
 		"IP saddr . IP daddr foo": `several fields are found in a set alone, not so before "foo"`,
 		"ct state sleeping":       `"sleeping" is no value here`,
+		"IP saddr 192.0.2.1/24":   `"192.0.2.1/24" is no network`,
 		"masquerade":              `"masquerade" is no statement that is known`,
 		"counter dropped":         `"name" is expected before "dropped"`,
 		"goto":                    "the text ends too early",

@@ -343,17 +343,26 @@
 //	    map pod-sources { type ipv4_addr : ipv4_addr; }                     pod : egress IP
 //	    chain postrouting {
 //	        type nat hook postrouting priority -197;
+//	        ip daddr 203.0.113.0/24                                         goto near
 //	        ip daddr != @exclusions
-//	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
 //	            snat to ip saddr . meta l4proto map @sources fully-random   in IPv6 with ct protocol for meta l4proto
 //	        the same for bindings of all protocols, if there are any
 //	    }
+//	    chain near {
+//	        ip daddr != @exclusions
+//	            ip saddr . meta l4proto . ip daddr != @own                  not to its own egress IP
+//	            snat to ip saddr . meta l4proto map @sources fully-random
+//	        the same for bindings of all protocols
+//	    }
 //	}
+//
+// All egress IPs of the table's bindings are in the network of the first rule, so what goes elsewhere is not for an egress IP. It is a /24, in
+// IPv6 a /64, or the smallest larger one. Where it would be that of all addresses, the rules of near are in postrouting.
 //
 // In IPv6 the flow tells the protocol, because an Authentication Header hides that of a packet, and a pod could leave under its own address.
 // The cost of a packet does not depend on the number of bindings. The kernel evaluates a rule's map first, so a packet of an unbound pod is
 // done after one lookup, or after two where there are bindings of all protocols. With verdicts in the maps, as above, a pod's own egress IP
-// would take no lookup, but each change would follow all elements. The chain is behind that of the steering, so that an earlier process's
+// would never take a lookup, but each change would follow all elements. The chain is behind that of the steering, so that an earlier process's
 // table decides until this node's address is known. Where nothing is bound, and nothing on record, there is no table.
 //
 // # Who gets into the tunnel

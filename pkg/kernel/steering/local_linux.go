@@ -1,10 +1,12 @@
 package steering
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/google/nftables"
@@ -21,6 +23,9 @@ const LocalTable = "openshift-egress"
 // source NAT.
 const LocalSourceNATPriority = SourceNATPriority + 2
 
+// nearChain has the rules for destinations that may be an egress IP.
+const nearChain = "near"
+
 // localSets are sets of [Table]. Here the sources give egress IPs themselves: no rule depends on the address.
 func localSets() (local []nft.Set) {
 	for _, set := range sets {
@@ -36,8 +41,8 @@ func localSets() (local []nft.Set) {
 // local is what never changes of the table in a family.
 type local struct {
 	spec nft.Spec
-	// rules are that for the bindings of one protocol, and that for those of all.
-	rules []nft.Rule
+	// rules are that for the bindings of one protocol, and that for those of all. near are the same for destinations that may be an egress IP.
+	rules, near []nft.Rule
 }
 
 func localOf(family kernel.Family) local {
@@ -45,7 +50,8 @@ func localOf(family kernel.Family) local {
 		Name: postroutingChain, Type: nftables.ChainTypeNAT, Hook: nftables.ChainHookPostrouting, Priority: nftables.ChainPriority(LocalSourceNATPriority),
 	}}}}
 	for _, k := range selectors(true) {
-		l.rules = append(l.rules, l.spec.Commented("a bound pod's flow begins", k.leavingLocally(family)+" "+k.giveLocally(family)))
+		l.rules = append(l.rules, l.spec.Commented("a bound pod's flow begins", toOutside+" "+k.giveLocally(family)))
+		l.near = append(l.near, l.spec.Commented("a bound pod's flow begins", toOutside+" "+k.notToOwnLocally(family)+" "+k.giveLocally(family)))
 	}
 	return l
 }
@@ -55,11 +61,40 @@ func (l local) state(c *content) nft.State {
 	if len(c.uses) == 0 && len(c.sets[removedSet]) == 0 {
 		return nft.State{}
 	}
-	state := nft.State{Sets: nft.Content{}, Chains: map[string][]nft.Rule{postroutingChain: l.rules[:len(selectors(c.pods > 0))]}}
+	state := nft.State{Sets: nft.Content{}, Chains: l.chains(len(selectors(c.pods > 0)), c.network())}
 	for _, set := range l.spec.Sets {
 		state.Sets[set.Name] = c.sets[set.Name]
 	}
 	return state
+}
+
+// chains are those for so many selectors, where all egress IPs are in a network. A packet that goes elsewhere is not for an egress IP, so its
+// pod's own one, of maybe a hundred thousand, need not be looked up.
+func (l local) chains(selectors int, network netip.Prefix) map[string][]nft.Rule {
+	rules, near := l.rules[:selectors], l.near[:selectors]
+	if network.Bits() == 0 {
+		return map[string][]nft.Rule{postroutingChain: near}
+	}
+	begin := l.spec.Commented("maybe to an egress IP", "IP daddr "+network.String()+" goto "+nearChain)
+	return map[string][]nft.Rule{postroutingChain: append([]nft.Rule{begin}, rules...), nearChain: near}
+}
+
+// network returns the smallest network that has all egress IPs of bindings: a /24, in IPv6 a /64, or one that is larger. It is that of all
+// addresses if there are no bindings.
+func (c *content) network() (network netip.Prefix) {
+	smallest, all := 24, netip.PrefixFrom(netip.IPv4Unspecified(), 0)
+	if c.config.Family == kernel.IPv6 {
+		smallest, all = 64, netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+	}
+	for egressIP := range c.uses {
+		if !network.IsValid() {
+			network = netip.PrefixFrom(egressIP, smallest).Masked()
+		}
+		for !network.Contains(egressIP) {
+			network = netip.PrefixFrom(network.Addr(), network.Bits()-1).Masked()
+		}
+	}
+	return cmp.Or(network, all)
 }
 
 // localContent is that for the bindings and networks of d.

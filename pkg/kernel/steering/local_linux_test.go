@@ -133,6 +133,9 @@ func (n *localNode) random(r *rand.Rand, count int) kernel.Desired {
 			Protocol: []kernel.Protocol{kernel.TCP, kernel.UDP, kernel.SCTP}[r.IntN(3)],
 			EgressIP: n.of(fmt.Sprintf("203.0.113.%d", r.IntN(5)), fmt.Sprintf("2001:db8:113::%x", r.IntN(5))),
 		}
+		if r.IntN(1000) == 0 {
+			b.EgressIP = n.of("203.0.112.1", "2001:db8::1")
+		}
 		if r.IntN(40) == 0 {
 			b.Protocol = kernel.All
 		}
@@ -214,20 +217,21 @@ func TestLocal_NothingToDo(t *testing.T) {
 
 func TestLocal_Repairs(t *testing.T) {
 	for name, test := range map[string]struct{ breaks, says string }{
-		"a flushed ruleset":     {"flush ruleset", "lacks the element"},
-		"a deleted table":       {"delete table TABLE", "lacks the element"},
-		"a flushed map":         {"flush map TABLE sources", "lacks the element"},
-		"a deleted element":     {"delete element TABLE sources { POD . tcp }", "set sources of table openshift-egress lacks the element"},
-		"an element too much":   {"add element TABLE sources { OTHER . udp : EGRESS }", "has an unexpected element"},
-		"another egress IP":     {"add element TABLE pod-sources { OTHER : EGRESS }", "has an unexpected element"},
-		"an exclusion too much": {"add element TABLE exclusions { EGRESS }", "has an unexpected element"},
-		"a rule too much":       {"insert rule TABLE postrouting accept", "has other rules than were written"},
-		"no rules":              {"flush chain TABLE postrouting", "has other rules than were written"},
-		"no chain":              {"delete chain TABLE postrouting", "lacks its chain"},
-		"a chain too much":      {"add chain TABLE foreign", "has 8 sets, chains and counters instead of 7"},
-		"another policy":        {"add chain TABLE postrouting { policy drop ; }", "another policy"},
-		"a table put to sleep":  {"add table TABLE { flags dormant ; }", "has flags that were not written, 'dormant' perhaps: 0x1"},
-		"a set too much":        {"add set TABLE foreign { type inet_service ; }", "has 8 sets, chains and counters instead of 7"},
+		"a flushed ruleset":         {"flush ruleset", "lacks the element"},
+		"a deleted table":           {"delete table TABLE", "lacks the element"},
+		"a flushed map":             {"flush map TABLE sources", "lacks the element"},
+		"a deleted element":         {"delete element TABLE sources { POD . tcp }", "set sources of table openshift-egress lacks the element"},
+		"an element too much":       {"add element TABLE sources { OTHER . udp : EGRESS }", "has an unexpected element"},
+		"another egress IP":         {"add element TABLE pod-sources { OTHER : EGRESS }", "has an unexpected element"},
+		"an exclusion too much":     {"add element TABLE exclusions { EGRESS }", "has an unexpected element"},
+		"a rule too much":           {"insert rule TABLE postrouting accept", "has other rules than were written"},
+		"no rules":                  {"flush chain TABLE postrouting", "has other rules than were written"},
+		"no chain":                  {"delete chain TABLE postrouting", "lacks its chain"},
+		"a chain too much":          {"add chain TABLE foreign", "has 9 sets, chains and counters instead of 8"},
+		"no rules for what is near": {"flush chain TABLE near", "chain near of table openshift-egress is missing or empty"},
+		"another policy":            {"add chain TABLE postrouting { policy drop ; }", "another policy"},
+		"a table put to sleep":      {"add table TABLE { flags dormant ; }", "has flags that were not written, 'dormant' perhaps: 0x1"},
+		"a set too much":            {"add set TABLE foreign { type inet_service ; }", "has 9 sets, chains and counters instead of 8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onLocalNode(t, 0, func(n *localNode) {
@@ -359,6 +363,11 @@ func TestLocal_Packets(t *testing.T) {
 			return p
 		}
 		third := n.of("203.0.113.3", "2001:db8:113::3")
+		apart := func(p kernel.Desired, ip netip.Addr) kernel.Desired { // one that has another pod's egress IP elsewhere
+			p.Bindings = append(p.Bindings, kernel.Binding{Pod: pod.Next().Next(), Protocol: kernel.TCP, EgressIP: ip})
+			return p
+		}
+		beside, far := n.of("203.0.112.1", "2001:db8:112::1"), n.of("100.64.0.1", "fd00:113::1")
 		both := func(tcp, all netip.Addr) kernel.Desired {
 			return n.plan(kernel.Binding{Pod: pod, Protocol: kernel.All, EgressIP: all}, kernel.Binding{Pod: pod, Protocol: kernel.TCP, EgressIP: tcp})
 		}
@@ -380,6 +389,10 @@ func TestLocal_Packets(t *testing.T) {
 			"bound for TCP and for all":    {both(egressIP, third), "tcp", outside, egressIP},
 			"of all, and of TCP otherwise": {both(egressIP, third), "udp", outside, third},
 			"to that of its protocol":      {both(another, third), "tcp", another, node},
+			"to its own one, two networks": {apart(bind(kernel.TCP, another), beside), "tcp", another, node},
+			"to its own one, far apart":    {apart(bind(kernel.TCP, another), far), "tcp", another, node},
+			"to an exclusion, far apart":   {apart(bind(kernel.TCP, another), far), "tcp", excluded, node},
+			"bound, far apart":             {apart(bind(kernel.TCP, egressIP), far), "tcp", outside, egressIP},
 		} {
 			n.write(test.plan)
 			seen, err := l.Pod(1).Ask(t.Context(), test.protocol+suffix, netip.AddrPortFrom(test.to, port), lab.FreshPort())
@@ -396,6 +409,33 @@ func TestLocal_Packets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestLocal_Network: the network in which destinations may be an egress IP.
+func TestLocal_Network(t *testing.T) {
+	for _, test := range []struct {
+		family    kernel.Family
+		egressIPs string
+		want      string
+	}{
+		{kernel.IPv4, "", "0.0.0.0/0"},
+		{kernel.IPv4, "203.0.113.200", "203.0.113.0/24"},
+		{kernel.IPv4, "203.0.113.1 203.0.113.255", "203.0.113.0/24"},
+		{kernel.IPv4, "203.0.113.1 203.0.112.255", "203.0.112.0/23"},
+		{kernel.IPv4, "203.0.113.1 203.0.114.1", "203.0.112.0/22"},
+		{kernel.IPv4, "203.0.113.1 10.0.0.1 203.0.113.2", "0.0.0.0/0"},
+		{kernel.IPv6, "2001:db8:113::1 2001:db8:113::ffff:1", "2001:db8:113::/64"},
+		{kernel.IPv6, "2001:db8:113::1 2001:db8:112::1", "2001:db8:112::/47"},
+		{kernel.IPv6, "", "::/0"},
+	} {
+		var d kernel.Desired
+		for i, text := range strings.Fields(test.egressIPs) {
+			d.Bindings = append(d.Bindings, kernel.Binding{Pod: netip.AddrFrom4([4]byte{10, 128, 0, byte(i)}), Protocol: kernel.TCP, EgressIP: netip.MustParseAddr(text)})
+		}
+		if got := localContent(test.family, d).network(); got.String() != test.want {
+			t.Errorf("of %s: %s, want %s", test.egressIPs, got, test.want)
+		}
+	}
 }
 
 // TestLocal_HiddenProtocol: a bound pod leaves under its egress IP, too, if it puts an Authentication Header in front of its datagrams.

@@ -41,9 +41,11 @@ func NewTracer(family kernel.Family, d kernel.Desired) Tracer {
 
 // NewLocalTracer returns the Tracer for the bindings of d, in [LocalTable].
 func NewLocalTracer(family kernel.Family, d kernel.Desired) Tracer {
-	excluded := func(k selector) string { return k.leavingLocally(family) }
+	excluded := func(selector) string { return toOutside }
 	give := func(k selector) string { return k.giveLocally(family) }
-	own := func(t Tracer, k selector, at places) Step { return t.step(excluded(k), at.own, at.ownKey) }
+	own := func(t Tracer, k selector, at places) Step {
+		return t.step(k.notToOwnLocally(family), at.own, at.ownKey)
+	}
 	return Tracer{localContent(family, d), localSets(), excluded, give, own}
 }
 

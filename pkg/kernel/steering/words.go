@@ -81,9 +81,9 @@ func (k selector) takeWay() string {
 // giveBySource goes to the chain that gives a bound pod's flow its egress IP.
 func (k selector) giveBySource() string { return k.from + " vmap " + k.sourcesMap }
 
-// leavingLocally and giveLocally are the rule of a node that steers nothing: the map says who is bound, and any port will do.
-func (k selector) leavingLocally(family kernel.Family) string {
-	return locally(family, toOutside+" "+k.notToOwn())
+// notToOwnLocally and giveLocally are in the rules of a node that steers nothing: the map says who is bound, and any port will do.
+func (k selector) notToOwnLocally(family kernel.Family) string {
+	return locally(family, k.notToOwn())
 }
 func (k selector) giveLocally(family kernel.Family) string {
 	return locally(family, "snat to "+k.from+" map "+k.sourcesMap+" fully-random")
