@@ -275,20 +275,10 @@ func (w *tunnelWorld) anyDestination() {
 func (w *tunnelWorld) harmed() {
 	w.configMap(map[string]string{"dnat-ports-pair": "9100=10264"})
 	w.goes("edge-2", false, 9443)
-	var harm []string
-	for program, family := range map[string]string{"iptables": "4", "ip6tables": "6"} {
-		for _, rules := range []string{"-F OPENSHIFT-TUNNEL-NODES", "-F OPENSHIFT-TUNNEL-TO", "-F OUTPUT", "-I OUTPUT -j ACCEPT"} {
-			harm = append(harm, program+" -w -t nat "+rules)
-		}
-		for _, set := range []string{"nodes", "insecure"} {
-			harm = append(harm, "for s in $(ipset list -name | grep openshift-tunnel-"+family+".-"+set+"); do ipset flush $s; done")
-		}
-	}
-	if w.control.Backend == "nftables" {
-		harm = []string{"nft delete element ip openshift-tunnel insecure-ports { 9100 }", "nft delete element ip6 openshift-tunnel insecure-ports { 9100 }",
-			"nft flush chain ip openshift-tunnel to-tunnel", "nft delete table ip openshift-tunnel", "nft delete table ip6 openshift-tunnel"}
-	}
-	for _, command := range harm {
+	for _, command := range []string{
+		"nft delete element ip openshift-tunnel insecure-ports { 9100 }", "nft delete element ip6 openshift-tunnel insecure-ports { 9100 }",
+		"nft flush chain ip openshift-tunnel to-tunnel", "nft delete table ip openshift-tunnel", "nft delete table ip6 openshift-tunnel",
+	} {
 		_, err := w.control.Host.Run(w.Context(), "sh", "-c", command)
 		w.must(err)
 		w.goes("edge-2", true, 10250, 10255, 9100)

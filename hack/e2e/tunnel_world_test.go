@@ -401,7 +401,7 @@ func (w *tunnelWorld) measuredSyncs(since time.Time, ended float64) {
 // inKernel returns the lines of the control node's rules and sets that have a text.
 func (w *tunnelWorld) inKernel(text string) (lines string) {
 	w.Helper()
-	for _, command := range [][]string{{"iptables-save"}, {"ip6tables-save"}, {"nft", "list", "ruleset"}, {"ipset", "list"}} {
+	for _, command := range [][]string{{"iptables-save"}, {"ip6tables-save"}, {"nft", "list", "ruleset"}} {
 		out, err := w.control.Host.Run(w.Context(), command[0], command[1:]...)
 		w.must(err)
 		for line := range strings.Lines(out) {

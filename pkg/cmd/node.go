@@ -63,7 +63,7 @@ func newStartNodeCommand() *cobra.Command {
 	f.StringSliceVar(&o.disable, "disable", nil, "Components not to run.")
 	f.BoolVar(&o.initOnly, "init-only", false, "Apply the kernel settings that need more privileges than the node has, and exit: those of conntrack, and route_localnet for node ports on loopback.")
 	f.BoolVar(&o.cleanup, "cleanup", false, "Remove every rule and chain of the proxy, of egress SNAT and of the tunnel's ports, and what steers packets; end connections that use an egress IP or go to the tunnel server; take the CNI plugin out of the list that the node has put it into; give back the node's blocks of source ports; end a drain; delete what the node has kept of keys, Nodes' addresses and pods, but not the journal of source ports; and exit.")
-	f.BoolVar(&o.dryRun, "dry-run", false, "Print the rules of egress SNAT and of the tunnel's ports for the current objects, as input of ipset, iptables-restore or nft, and what steers packets to other nodes, as a shell script; change nothing, and exit. With --cleanup, print the files from which it would remove the CNI plugin.")
+	f.BoolVar(&o.dryRun, "dry-run", false, "Print the rules of egress SNAT and of the tunnel's ports for the current objects, as input of iptables-restore or nft, and what steers packets to other nodes, as a shell script; change nothing, and exit. With --cleanup, print the files from which it would remove the CNI plugin.")
 	c.MarkFlagsMutuallyExclusive("init-only", "cleanup")
 	c.MarkFlagsMutuallyExclusive("init-only", "dry-run")
 	return c

@@ -14,7 +14,7 @@
 //	conntrack            tracked flows that have the wrong source address
 //	reconcile            the one owner of what the kernel holds; it decides when to look, what
 //	                     to write, in which order, and when to try again
-//	redirect             Redirects, by nftables or iptables and ipset
+//	redirect             Redirects, by nftables or iptables
 //	natorder, tcfilter   source NAT and tc filters of other software
 //	changes, portowner   changes of interfaces and addresses; the program that has a port
 package kernel

@@ -57,8 +57,8 @@ func (p *Proxy) takeTunnel() error {
 		}
 	}
 	c := tunnel.Config{
-		AnyDestination: f.anyDestination, Backend: p.extension.Backend,
-		MinSyncPeriod: min(100*time.Millisecond, p.extension.SyncPeriod/2), SyncPeriod: p.extension.SyncPeriod,
+		AnyDestination: f.anyDestination,
+		MinSyncPeriod:  min(100*time.Millisecond, p.extension.SyncPeriod/2), SyncPeriod: p.extension.SyncPeriod,
 	}
 	var err error
 	c.Secure, err = parseTunnelAddresses(f.secure)

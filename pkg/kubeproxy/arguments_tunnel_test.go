@@ -3,8 +3,6 @@ package kubeproxy
 import (
 	"strings"
 	"testing"
-
-	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
 func TestTakeTunnel_Values(t *testing.T) {
@@ -15,7 +13,7 @@ func TestTakeTunnel_Values(t *testing.T) {
 	p, err = takeTunnelOf(t, "proxyArguments: {tunnel-ports: ['true'], tunnel-secure-address: ['192.0.2.10:10263', '[2001:db8::10]:10263'], "+
 		"tunnel-insecure-address: ['127.0.0.1:10264'], tunnel-node-labels: [edge=yes], tunnel-ports-configmap: [''], tunnel-any-destination: ['true']}")
 	c := p.tunnel
-	if err != nil || len(c.Secure) != 2 || len(c.Insecure) != 1 || len(c.Labels) != 1 || c.ConfigMap.Name != "" || !c.AnyDestination || c.Backend != reconcile.IPTables {
+	if err != nil || len(c.Secure) != 2 || len(c.Insecure) != 1 || len(c.Labels) != 1 || c.ConfigMap.Name != "" || !c.AnyDestination {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }

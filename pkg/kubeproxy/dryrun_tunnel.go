@@ -5,15 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 
+	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kernel"
+	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/tunnel"
 	"github.com/openshift/origin-node/pkg/tunnel/plan"
@@ -23,6 +27,9 @@ import (
 // nothing.
 func (p *Proxy) dryRunTunnel(ctx context.Context, out io.Writer) error {
 	p.tunnel.NodeName = p.nodeName()
+	if p.tunnel.Backend = reconcile.NFTables; os.Geteuid() == 0 {
+		p.tunnel.Backend = tunnelBackend(klog.NewContext(ctx, logr.Discard()), p.extension.Backend)
+	}
 	nodes, configMap, err := p.listForTunnel(ctx)
 	if err != nil {
 		return p.explain(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/openshift/origin-node/pkg/kernel/fastpath"
 	"github.com/openshift/origin-node/pkg/kernel/portsecurity"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
+	"github.com/openshift/origin-node/pkg/kernel/redirect"
 	"github.com/openshift/origin-node/pkg/kernel/steering"
 	"github.com/openshift/origin-node/pkg/tunnel"
 )
@@ -49,9 +50,23 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 	}
 	if p.tunnelFlags.enabled {
 		p.tunnel.NodeName = p.nodeName()
+		p.tunnel.Backend = tunnelBackend(ctx, p.extension.Backend)
 		x.ports = tunnel.New(ctx, p.tunnel)
 	}
 	return x, nil
+}
+
+// tunnelBackend returns the back end of the tunnel's ports beside that of egress SNAT: nftables if this kernel can, because a table changes as
+// a whole.
+func tunnelBackend(ctx context.Context, egress reconcile.Backend) reconcile.Backend {
+	if egress == reconcile.NFTables {
+		return egress
+	}
+	if err := probed(ctx, func() error { return redirect.Available(ctx, steeredFamilies()...) }); err != nil {
+		klog.FromContext(ctx).Info("Connections are redirected by chains of iptables because this kernel's nftables cannot do that", "err", err)
+		return egress
+	}
+	return reconcile.NFTables
 }
 
 // refused is told why the API server gives this node no objects.

@@ -34,7 +34,7 @@ type Config struct {
 	Sources []netip.Prefix
 	// AnyDestination: whatever is not the address of a node that is reached directly.
 	AnyDestination bool
-	// Backend is how rules are written.
+	// Backend is how rules are written. The table of nftables needs a kernel for which [redirect.Available] returns nil.
 	Backend reconcile.Backend
 	// MinSyncPeriod is the least time between two syncs. SyncPeriod is the time within which rules that
 	// somebody else has removed are back.

@@ -2,6 +2,7 @@ package redirect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -16,7 +17,7 @@ import (
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
-	"github.com/openshift/origin-node/pkg/kernel/ipset"
+	"github.com/openshift/origin-node/pkg/kernel/nft"
 	"github.com/openshift/origin-node/pkg/kernel/reconcile"
 )
 
@@ -25,15 +26,13 @@ type way struct {
 	name     string
 	backend  reconcile.Backend
 	iptables lab.Backend
-	tree     bool
 }
 
 var ways = []way{
-	{"nftables", reconcile.NFTables, lab.NFT, false},
-	{"iptables-nft", reconcile.IPTables, lab.NFT, false},
-	{"iptables-legacy", reconcile.IPTables, lab.Legacy, false},
-	{"iptables-nft/tree", reconcile.IPTables, lab.NFT, true},
-	{"iptables-legacy/tree", reconcile.IPTables, lab.Legacy, true},
+	{"nftables", reconcile.NFTables, lab.NFT},
+	{"nftables beside iptables-legacy", reconcile.NFTables, lab.Legacy},
+	{"iptables-nft", reconcile.IPTables, lab.NFT},
+	{"iptables-legacy", reconcile.IPTables, lab.Legacy},
 }
 
 // bed is a node with the tunnel server, and a host that has the addresses of all other nodes: those behind the tunnel, too,
@@ -80,7 +79,6 @@ func (b *bed) must(err error) {
 
 func (b *bed) newWriter() *Writer {
 	w := NewWriter(b.backend, b.family)
-	w.rules.tree = b.tree
 	b.Cleanup(w.Close)
 	return w
 }
@@ -278,16 +276,8 @@ func TestWriter_Repairs(t *testing.T) {
 				"jump gone":  {ipt, "-w", "-t", "nat", "-D", "OUTPUT", "1"},
 				"rule added": {ipt, "-w", "-t", "nat", "-I", nodesChain, "1", "-j", "RETURN"},
 			}
-			if !b.tree {
-				harm["set emptied"] = []string{"ipset", "flush", "%nodes"}
-				harm["port gone"] = []string{"ipset", "del", "%secure", "10250"}
-			}
 		}
 		for what, command := range harm {
-			now, _ := b.writer.rules.generationsIn(b.writer.rules.held)
-			for i, word := range command {
-				command[i] = strings.NewReplacer("%nodes", now.nodes.Name, "%secure", now.secure.Name).Replace(word)
-			}
 			b.run(command[0], command[1:]...)
 			if !b.write(r) {
 				b.Errorf("%s: not noticed", what)
@@ -307,7 +297,7 @@ func TestWriter_TakesOver(t *testing.T) {
 		b.write(before)
 		through := b.goes(b.Node(), 50, 9100, true)
 		other := b.way
-		other.backend, other.tree = reconcile.NFTables, false
+		other.backend = reconcile.NFTables
 		if b.backend == reconcile.NFTables {
 			other.backend = reconcile.IPTables
 		}
@@ -322,7 +312,7 @@ func TestWriter_TakesOver(t *testing.T) {
 	})
 }
 
-// TestWriter_OtherFlavour: what a run with the other iptables has written goes first, for its rules name the same sets.
+// TestWriter_OtherFlavour: what a run with the other iptables has written goes.
 func TestWriter_OtherFlavour(t *testing.T) {
 	inAllWays(t, func(b *bed) {
 		if b.backend == reconcile.NFTables {
@@ -334,7 +324,7 @@ func TestWriter_OtherFlavour(t *testing.T) {
 			b.writer = b.newWriter()
 			before := b.redirects(50)
 			b.write(before)
-			before.Secure.To = netip.AddrPortFrom(b.self(), 10265) // other rules, with the other generation of sets
+			before.Secure.To = netip.AddrPortFrom(b.self(), 10265)
 			b.write(before)
 			b.Setenv("PATH", folder+":"+path)
 			b.writer = b.newWriter()
@@ -443,39 +433,18 @@ func testNotJudged(t *testing.T, next func(*bed) *Writer) {
 	})
 }
 
-// TestWriter_DiesWhileItFillsSets: those that no rule names yet are removed by the next process.
-func TestWriter_DiesWhileItFillsSets(t *testing.T) {
+// TestWriter_WithoutNFTables: a kernel that lacks nftables gets chains, which the next process finds as they are, and removes.
+func TestWriter_WithoutNFTables(t *testing.T) {
+	lab.NeedsLack(t, "nf_tables")
 	inAllWays(t, func(b *bed) {
-		if b.backend == reconcile.NFTables || b.tree {
-			return // there are no sets
+		if b.backend == reconcile.NFTables || b.iptables == lab.NFT {
+			b.Skip("this kernel cannot do that")
+		}
+		if err := b.Node().Do(func() error { return Available(b.Context(), b.family) }); !errors.Is(err, nft.ErrNone) {
+			b.Errorf("nftables: %v", err)
 		}
 		want := b.redirects(50)
 		b.write(want)
-		b.must(b.Node().Do(func() error {
-			_, next := b.writer.rules.generationsIn(b.writer.rules.held)
-			_, err := next.fill(b.redirects(60))
-			return err
-		}))
-		b.writer = b.newWriter()
-		b.write(want)
-		if sets := b.run("ipset", "list", "-name"); strings.Count(sets, "openshift-tunnel") != 3 {
-			b.Errorf("there are these sets: %s", sets)
-		}
-		b.agrees(want)
-		b.goes(b.Node(), 50, 10250, true)
-		b.goes(b.Node(), 60, 10250, false)
-	})
-}
-
-// TestWriter_WithoutSets: a kernel that lacks IP sets gets a tree of chains, which the next process finds as it is, and removes.
-func TestWriter_WithoutSets(t *testing.T) {
-	lab.NeedsLack(t, "ip_set")
-	inAllWays(t, func(b *bed) {
-		want := b.redirects(50)
-		b.write(want)
-		if b.writer.rules.tree != (b.backend == reconcile.IPTables) {
-			b.Error("there is no tree of chains")
-		}
 		b.goes(b.Node(), 50, 10250, true)
 		b.writer = b.newWriter()
 		if b.write(want) {
@@ -484,56 +453,94 @@ func TestWriter_WithoutSets(t *testing.T) {
 		b.must(b.Node().Do(func() error { return Withdraw(b.Context()) }))
 		b.goes(b.Node(), 50, 10250, false)
 		b.agrees(kernel.Redirects{})
+		if left := b.run("iptables-save") + b.run("ip6tables-save"); strings.Contains(left, "OPENSHIFT-TUNNEL") {
+			b.Errorf("left behind:\n%s", left)
+		}
+	})
+}
+
+// TestAvailable_LeavesNothing of the table by which it finds out.
+func TestAvailable_LeavesNothing(t *testing.T) {
+	inAllWays(t, func(b *bed) {
+		b.must(b.Node().Do(func() error { return Available(b.Context(), kernel.IPv4, kernel.IPv6) }))
 		b.nothingIsLeft()
 	})
 }
 
-// TestWriter_FailureThatPasses: where rules name sets, a first write of another process that fails leaves them, and the next one names sets again.
-func TestWriter_FailureThatPasses(t *testing.T) {
+// formerSetsOf and formerRules are what former versions made of redirects of two nodes: FAMILY is 4 or 6.
+const (
+	formerSetsOf = `create openshift-tunnel-FAMILYa-nodes hash:ip INET maxelem 1048576
+add openshift-tunnel-FAMILYa-nodes NODE
+add openshift-tunnel-FAMILYa-nodes OTHER
+create openshift-tunnel-FAMILYa-secure bitmap:port range 0-65535
+add openshift-tunnel-FAMILYa-secure 9443
+add openshift-tunnel-FAMILYa-secure 10250
+create openshift-tunnel-FAMILYa-insecure bitmap:port range 0-65535
+add openshift-tunnel-FAMILYa-insecure 9100
+create openshift-tunnel-FAMILYb-nodes hash:ip INET maxelem 1048576
+`
+	formerRules = `*nat
+:OPENSHIFT-TUNNEL-NODES - [0:0]
+:OPENSHIFT-TUNNEL-TO - [0:0]
+-I OUTPUT 1 -p tcp -m comment --comment "OpenShift tunnel ports" -j OPENSHIFT-TUNNEL-NODES
+-A OPENSHIFT-TUNNEL-NODES -m set --match-set openshift-tunnel-FAMILYa-nodes dst -m addrtype ! --dst-type LOCAL -g OPENSHIFT-TUNNEL-TO
+-A OPENSHIFT-TUNNEL-TO -p tcp -m set --match-set openshift-tunnel-FAMILYa-secure dst -j DNAT --to-destination SECURE
+-A OPENSHIFT-TUNNEL-TO -p tcp -m set --match-set openshift-tunnel-FAMILYa-insecure dst -j DNAT --to-destination PLAIN
+COMMIT
+`
+)
+
+// former feeds a program with what a former version has written.
+func (b *bed) former(text, program string, args ...string) {
+	b.Helper()
+	family, inet := "4", "family inet"
+	if b.family == kernel.IPv6 {
+		family, inet = "6", "family inet6"
+	}
+	r := b.redirects()
+	b.feed(strings.NewReplacer("FAMILY", family, "INET", inet, "NODE\n", b.addr(50).String()+"\n", "OTHER", b.addr(51).String(),
+		"SECURE", r.Secure.To.String(), "PLAIN", r.Insecure.To.String()).Replace(text), program, args...)
+}
+
+// feed runs a program on the node with this input.
+func (b *bed) feed(input, name string, args ...string) {
+	b.Helper()
+	b.must(b.Node().Feed(b.Context(), input, name, args...))
+}
+
+// TestWriter_TakesOverSets: rules of a former version, which name IP sets, are replaced together with these. Connections that they have led to
+// the tunnel server, and that should not go there any more, end.
+func TestWriter_TakesOverSets(t *testing.T) {
 	inAllWays(t, func(b *bed) {
-		if b.backend == reconcile.NFTables || b.tree {
-			return // there are no sets
+		b.former(formerSetsOf, "ipset", "restore")
+		b.former(formerRules, b.iptablesName()+"-restore", "--noflush")
+		ends, stays := b.goes(b.Node(), 50, 9100, true), b.goes(b.Node(), 51, 10250, true)
+		want := b.redirects(51, 60)
+		if !b.write(want) || b.write(want) {
+			b.Error("want a change, and then none")
 		}
-		b.write(b.redirects(50))
-		b.writer = b.newWriter()
-		folder, path := b.TempDir(), os.Getenv("PATH")
-		for _, name := range []string{"iptables-restore", "ip6tables-restore"} {
-			program, err := exec.LookPath(name)
-			b.must(err)
-			script := fmt.Sprintf("#!/bin/sh\nmkdir %s/failed 2>/dev/null && exit 4\nexec %s \"$@\"\n", folder, program)
-			b.must(os.WriteFile(filepath.Join(folder, name), []byte(script), 0o700))
-		}
-		b.Setenv("PATH", folder+":"+path)
-		want := b.redirects(50)
-		want.Secure.To = netip.AddrPortFrom(b.self(), 10265)
-		if err := b.Node().Do(func() error { _, err := b.writer.Sync(b.Context(), want); return err }); err == nil {
-			b.Error("no error although the rules were not written")
-		}
-		b.goes(b.Node(), 50, 10250, true)
-		b.write(want)
 		b.agrees(want)
-		if b.writer.rules.tree {
-			b.Error("there is a tree of chains")
+		b.end(ends)
+		if _, err := stays.Ask(b.Context()); err != nil {
+			b.Errorf("a connection that goes the right way: %v", err)
+		}
+		b.goes(b.Node(), 50, 10250, false)
+		b.goes(b.Node(), 60, 10250, true)
+		if left := b.run("ipset", "list", "-name"); strings.Contains(left, "openshift-tunnel") {
+			b.Errorf("there are these sets: %s", left)
 		}
 	})
 }
 
-// TestWithdraw_DiedBeforeTheFirstRules: the sets that no rule has named go.
-func TestWithdraw_DiedBeforeTheFirstRules(t *testing.T) {
+// TestWithdraw_FormerSets: what a former version has left goes, with rules that name the sets, and if it died before it wrote these.
+func TestWithdraw_FormerSets(t *testing.T) {
 	inAllWays(t, func(b *bed) {
-		if b.backend == reconcile.NFTables || b.tree {
-			return // there are no sets
-		}
-		for _, remove := range []func() error{
-			func() error { return Withdraw(b.Context()) },
-			func() error { return withdraw(b.Context(), b.family, false, false) }, // of a kernel without nftables
-		} {
-			b.must(b.Node().Do(func() error {
-				if _, err := b.writer.rules.generations[1].fill(b.redirects(60)); err != nil {
-					return err
-				}
-				return remove()
-			}))
+		for _, rules := range []bool{false, true} {
+			b.former(formerSetsOf, "ipset", "restore")
+			if rules {
+				b.former(formerRules, b.iptablesName()+"-restore", "--noflush")
+			}
+			b.must(b.Node().Do(func() error { return Withdraw(b.Context()) }))
 			b.nothingIsLeft()
 		}
 	})
@@ -632,7 +639,7 @@ func (b *bed) end(connections ...*lab.AskedConn) {
 func (b *bed) nothingIsLeft() {
 	b.Helper()
 	left := b.run("iptables-save") + b.run("ip6tables-save") + b.run("nft", "list", "ruleset")
-	if ipset.Available() {
+	if _, err := os.Stat("/sys/module/ip_set"); err == nil {
 		left += b.run("ipset", "list")
 	}
 	if strings.Contains(strings.ToLower(left), "openshift-tunnel") {
@@ -687,32 +694,19 @@ func (b *bed) self8080() *lab.AskedConn {
 	return c
 }
 
-// TestPayload_Accepted: what a dry run prints is accepted by nft, and by ipset and iptables-restore.
+// TestPayload_Accepted: what a dry run prints is accepted by nft, or by iptables-restore.
 func TestPayload_Accepted(t *testing.T) {
 	inAllWays(t, func(b *bed) {
-		if b.tree {
-			return
-		}
 		r := b.redirects(50)
 		r.Sources = []netip.Prefix{netip.PrefixFrom(b.addr(50), b.addr(50).BitLen())}
 		payload, err := Payload(b.backend, b.family, r)
 		if err != nil {
 			b.Fatal(err)
 		}
-		text := string(payload)
-		feed := func(input, name string, args ...string) {
-			b.must(b.Node().Do(func() error {
-				c := exec.CommandContext(context.WithoutCancel(b.Context()), name, args...)
-				c.Stdin, c.Stderr = strings.NewReader(input), os.Stderr
-				return c.Run()
-			}))
-		}
 		if b.backend == reconcile.NFTables {
-			feed(text, "nft", "--file", "-")
+			b.feed(string(payload), "nft", "--file", "-")
 		} else {
-			sets, rules, _ := strings.Cut(text, "# iptables-restore --noflush\n")
-			feed(strings.TrimPrefix(sets, "# ipset restore\n"), "ipset", "restore")
-			feed(rules, b.iptablesName()+"-restore", "--noflush")
+			b.feed(string(payload), b.iptablesName()+"-restore", "--noflush")
 		}
 		b.goes(b.Node(), 50, 10250, true)
 		b.goes(b.Node(), 60, 10250, false)

@@ -3,6 +3,7 @@ package redirect
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"slices"
 
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -46,6 +47,24 @@ type Writer struct {
 	foreign bool
 	// judged: all connections were judged since the last change.
 	judged bool
+}
+
+// Available returns why this kernel's nftables cannot redirect connections in these IP families; nil if they can. It has the kernel make a
+// table with everything in it, and take it away in the same transaction.
+func Available(ctx context.Context, families ...kernel.Family) error {
+	for _, family := range families {
+		d := newTableDriver(family)
+		d.spec.Name += "-probe"
+		w := nft.NewWriter(d.spec)
+		defer w.Close()
+		lo := map[kernel.Family]netip.Addr{kernel.IPv4: netip.MustParseAddr("127.0.0.1"), kernel.IPv6: netip.IPv6Loopback()}[family]
+		to := kernel.Target{To: netip.AddrPortFrom(lo, 1), Ports: []uint16{1}}
+		all := kernel.Redirects{Nodes: []netip.Addr{lo}, Secure: to, Insecure: to, Sources: []netip.Prefix{netip.PrefixFrom(lo, lo.BitLen())}}
+		if err := w.Try(ctx, d.stateOf(all, encode([]kernel.Redirects{all}))); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // NewWriter returns a Writer for the network namespace of the process.
@@ -145,15 +164,16 @@ func (w *Writer) write(ctx context.Context, want kernel.Redirects, record []stri
 
 func (w *Writer) prune(ctx context.Context) error {
 	if w.usable(w.rules) {
-		if err := w.rules.prune(ctx); err != nil {
+		if err := w.rules.rules.PruneOtherBackend(ctx); err != nil {
 			return err
 		}
 	}
-	if !w.usable(w.other) || w.foreign {
-		return nil
+	if w.usable(w.other) && !w.foreign {
+		if _, err := w.other.write(ctx, kernel.Redirects{}, nil); nft.UnlessNone(err) != nil {
+			return err
+		}
 	}
-	_, err := w.other.write(ctx, kernel.Redirects{}, nil)
-	return nft.UnlessNone(err)
+	return destroySets(w.family)
 }
 
 // usable: without the programs of iptables there are no rules of it.
@@ -204,5 +224,5 @@ func withdraw(ctx context.Context, family kernel.Family, hasRules, hasNFTables b
 			return err
 		}
 	}
-	return w.rules.destroySets(w.rules.generations[:]...) // a process may have died before its rules named them
+	return destroySets(family) // a process may have died before its rules named them
 }
