@@ -48,15 +48,15 @@ func otherBackend(ctx context.Context, family kernel.Family) (commands, error) {
 	return commandsFor(family, other), nil
 }
 
-// used tells whether the back end is installed and has any table, of either family. Only
+// used tells whether the back end can be used and has any table, of either family. Only
 // asking what there is makes no table come into being.
 func (c commands) used(ctx context.Context) (bool, error) {
 	for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
-		save := commandsFor(family, c.name).save
-		if _, err := exec.LookPath(save); errors.Is(err, exec.ErrNotFound) {
+		of := commandsFor(family, c.name)
+		if !of.usable(ctx) {
 			return false, nil
 		}
-		if text, err := run(ctx, nil, save); text != "" || err != nil {
+		if text, err := run(ctx, nil, of.save); text != "" || err != nil {
 			return text != "", err
 		}
 	}

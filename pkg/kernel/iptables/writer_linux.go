@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
+	nftables "github.com/openshift/origin-node/pkg/kernel/nft"
 )
 
 const (
@@ -181,13 +182,13 @@ func (w *Writer) Check(ctx context.Context, payload []byte) error {
 }
 
 // OtherBackend returns what an earlier run has written through the iptables back end that is
-// not the one on PATH. A back end that is not installed has nothing.
+// not the one on PATH. A back end that cannot be used has nothing.
 func (w *Writer) OtherBackend(ctx context.Context) (Kernel, error) {
 	other, err := otherBackend(ctx, w.commands.family)
 	if err != nil {
 		return Kernel{}, err
 	}
-	if !other.installed() {
+	if !other.usable(ctx) {
 		return Kernel{}, nil
 	}
 	found, _, err := other.read(ctx, w.owner)
@@ -195,8 +196,8 @@ func (w *Writer) OtherBackend(ctx context.Context) (Kernel, error) {
 }
 
 // PruneOtherBackend removes what an earlier run has written through the iptables back end
-// that is not the one on PATH: its rules would act beside ours. A back end that is not
-// installed is no error.
+// that is not the one on PATH: its rules would act beside ours. A back end that cannot
+// be used is no error.
 func (w *Writer) PruneOtherBackend(ctx context.Context) error {
 	other, err := otherBackend(ctx, w.commands.family)
 	if err != nil {
@@ -206,8 +207,8 @@ func (w *Writer) PruneOtherBackend(ctx context.Context) error {
 	return err
 }
 
-// Withdraw takes all bindings of both families out of the kernel, through every back end that is
-// installed, but leaves them in the journal. It returns them, also where not all could be
+// Withdraw takes all bindings of both families out of the kernel, through every back end that can be
+// used, but leaves them in the journal. It returns them, also where not all could be
 // taken; [Cleanup] removes the journal when nothing depends on it any more.
 func Withdraw(ctx context.Context) (map[kernel.Family][]kernel.Binding, error) {
 	withdrawn := map[kernel.Family][]kernel.Binding{}
@@ -219,8 +220,8 @@ func Withdraw(ctx context.Context) (map[kernel.Family][]kernel.Binding, error) {
 	return withdrawn, err
 }
 
-// Cleanup removes all chains and rules of an owner, of both families and through every back end that is
-// installed.
+// Cleanup removes all chains and rules of an owner, of both families and through every back end that can be
+// used.
 func Cleanup(ctx context.Context, owner Owner) error {
 	return everywhere(func(c commands) error {
 		_, err := empty(ctx, owner, c, false)
@@ -239,9 +240,9 @@ func everywhere(do func(commands) error) error {
 }
 
 // empty removes everything of ours, or leaves the journal of it, and returns the bindings that it
-// stood for. A back end that is not installed has none.
+// stood for. A back end that cannot be used has none.
 func empty(ctx context.Context, owner Owner, c commands, journal bool) ([]kernel.Binding, error) {
-	if !c.installed() {
+	if !c.usable(ctx) {
 		return nil, nil
 	}
 	w := &Writer{owner: owner, commands: c}
@@ -264,6 +265,19 @@ func empty(ctx context.Context, owner Owner, c commands, journal bool) ([]kernel
 func (c commands) installed() bool {
 	_, err := exec.LookPath(c.save)
 	return !errors.Is(err, exec.ErrNotFound)
+}
+
+// usable tells whether the programs are there, and the kernel has nftables if they are those of that back end by name: iptables-nft-save
+// fails without.
+func (c commands) usable(ctx context.Context) bool {
+	if c.name != backendNFT || !c.installed() {
+		return c.installed()
+	}
+	r, err := nftables.OpenReader(ctx, c.family)
+	if err == nil {
+		r.Close()
+	}
+	return !errors.Is(err, nftables.ErrNone)
 }
 
 // commands are the programs of one family and back end.

@@ -62,6 +62,10 @@ func Open(ctx context.Context) (*Conn, error) {
 		}
 		return nil, fmt.Errorf("connect to nftables: %w", err)
 	}
+	if _, err := c.Generation(); err != nil { // netfilter may be there without nftables
+		c.Close()
+		return nil, err
+	}
 	return c, nil
 }
 

@@ -378,9 +378,6 @@ func (w *Writer) connected(ctx context.Context, f func(*Conn) error) (err error)
 // refuses.
 func (w *Writer) Try(ctx context.Context, want State) error {
 	return w.connected(ctx, func(c *Conn) error {
-		if _, err := c.Generation(); err != nil {
-			return err
-		}
 		if err := w.fill(c, want, nil); err != nil {
 			return err
 		}
