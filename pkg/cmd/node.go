@@ -140,7 +140,7 @@ func (o *nodeOptions) runUntilChanged(ctx context.Context) (failure error) {
 	if err != nil {
 		return err
 	}
-	defer w.close()
+	defer w.watcher.Close()
 	config, proxy, err := o.load()
 	if err != nil {
 		return err

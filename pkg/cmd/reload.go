@@ -10,14 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/openshift/origin-node/pkg/folders"
 )
 
 // errConfigChanged is the reason to end a node whose configuration has changed and is valid.
@@ -36,11 +36,10 @@ const (
 // configWatch notices when the content of files changes. It watches every folder in which a
 // file or a link on the way to it can be replaced, and compares the files once a minute.
 type configWatch struct {
-	files []string
-	began fingerprint
-	clock clock.WithTicker
-	// watcher is nil if the kernel gives none.
-	watcher *fsnotify.Watcher
+	files   []string
+	began   fingerprint
+	clock   clock.WithTicker
+	watcher *folders.Watcher
 	// invalid: the files have changed, and validate does not accept them.
 	invalid atomic.Bool
 }
@@ -50,12 +49,8 @@ type configWatch struct {
 func newConfigWatch(ctx context.Context, files []string, c clock.WithTicker) *configWatch {
 	w := &configWatch{files: files, clock: c}
 	var err error
-	if w.watcher, err = fsnotify.NewWatcher(); err != nil {
-		w.watcher = nil
-	} else {
-		err = w.follow()
-	}
-	if err != nil {
+	w.watcher, err = folders.New()
+	if err = cmp.Or(err, w.follow()); err != nil {
 		klog.FromContext(ctx).Error(err, "The configuration's folders cannot all be watched; changes are noticed within the interval", "interval", recheckInterval)
 	}
 	w.began = fingerprintOf(files)
@@ -64,25 +59,11 @@ func newConfigWatch(ctx context.Context, files []string, c clock.WithTicker) *co
 
 // follow watches the folders that lead to the files now, and no others.
 func (w *configWatch) follow() error {
-	if w.watcher == nil {
-		return nil
-	}
-	var folders []string
+	var all []string
 	for _, file := range w.files {
-		folders = append(folders, foldersTo(file)...)
+		all = append(all, foldersTo(file)...)
 	}
-	for _, folder := range w.watcher.WatchList() {
-		if !slices.Contains(folders, folder) {
-			_ = w.watcher.Remove(folder) // it may be gone
-		}
-	}
-	var errs []error
-	for _, folder := range folders {
-		if err := w.watcher.Add(folder); err != nil {
-			errs = append(errs, fmt.Errorf("watching %s: %w", folder, err))
-		}
-	}
-	return errors.Join(errs...)
+	return w.watcher.Follow(all...)
 }
 
 // foldersTo returns all folders on the way to what file leads to, in any of which a change of a name
@@ -90,7 +71,7 @@ func (w *configWatch) follow() error {
 // same.
 func foldersTo(file string) []string {
 	const mostLinks = 40 // the kernel follows no more
-	var folders []string
+	var all []string
 	path, links := "/", 0
 	for rest := strings.Split(file, "/"); len(rest) > 0; {
 		name := rest[0]
@@ -100,7 +81,7 @@ func foldersTo(file string) []string {
 			continue
 		}
 		if name != "" {
-			folders = append(folders, path)
+			all = append(all, path)
 		}
 		next := filepath.Join(path, name)
 		target, err := os.Readlink(next)
@@ -114,29 +95,13 @@ func foldersTo(file string) []string {
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
-	return folders
-}
-
-func (w *configWatch) close() {
-	if w.watcher != nil {
-		_ = w.watcher.Close()
-	}
-}
-
-// events returns the kernel's events, and errors in getting them. Without a watcher both channels
-// are never ready.
-func (w *configWatch) events() (<-chan fsnotify.Event, <-chan error) {
-	if w.watcher == nil {
-		return nil, nil
-	}
-	return w.watcher.Events, w.watcher.Errors
+	return all
 }
 
 // wait returns true when the files have changed and validate accepts them, false when ctx ends.
 // Errors of validate are logged, once each for a version of the files.
 func (w *configWatch) wait(ctx context.Context, validate func(context.Context) error) bool {
 	logger := klog.FromContext(ctx)
-	events, failures := w.events()
 	recheck := w.clock.NewTicker(recheckInterval)
 	defer recheck.Stop()
 	seen, rejected := w.began, rejection{version: w.began}
@@ -146,9 +111,7 @@ func (w *configWatch) wait(ctx context.Context, validate func(context.Context) e
 		select {
 		case <-ctx.Done():
 			return false
-		case err := <-failures:
-			logger.Error(err, "Events of the configuration's folders were lost; comparing the files")
-		case <-events:
+		case <-w.watcher.Names():
 		case <-recheck.C():
 		case <-settled.C():
 			settling = false

@@ -54,7 +54,7 @@ func (c watchedChain) turn() {
 func (c watchedChain) notices(clk clock.WithTicker, changes ...func()) {
 	c.Helper()
 	w := newConfigWatch(c.Context(), []string{c.path("etc/config")}, clk)
-	defer w.close()
+	defer w.watcher.Close()
 	ctx, cancel := context.WithTimeout(c.Context(), 20*time.Second)
 	defer cancel()
 	// The first change is noticed without its events, which the second leaves behind.
@@ -107,7 +107,7 @@ func TestConfigWatch_NoEvent(t *testing.T) {
 func TestConfigWatch_NamedFileComesLater(t *testing.T) {
 	c := newWatchedChain(t)
 	w := newConfigWatch(t.Context(), []string{c.path("etc/config")}, laterClock{})
-	defer w.close()
+	defer w.watcher.Close()
 	c.write("etc/config", "names a certificate")
 	asked := 0
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -128,7 +128,7 @@ func TestConfigWatch_EndsWhileItValidates(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	w := newConfigWatch(ctx, []string{c.path("etc/config")}, clock.RealClock{})
-	defer w.close()
+	defer w.watcher.Close()
 	c.write("etc/config", "new")
 	asked := false
 	if w.wait(ctx, func(ctx context.Context) error {

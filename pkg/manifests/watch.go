@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/fileerror"
+	"github.com/openshift/origin-node/pkg/folders"
 )
 
 const (
@@ -27,10 +27,10 @@ const (
 
 // A Source holds the last good state of a folder and follows the folder.
 type Source struct {
-	dir      string
-	loader   *loader
-	store    *store
-	notifier *notifier
+	dir     string
+	loader  *loader
+	store   *store
+	watcher *folders.Watcher
 
 	loaded   snapshot        // how the folder looked when it was last read
 	reported map[string]bool // the errors of that
@@ -46,14 +46,17 @@ func Open(ctx context.Context, dir string) (*Source, error) {
 	}
 	s := &Source{dir: dir, loader: newLoader(dir), store: newStore(historyLength)}
 	// Watched before it is read, so that nothing is missed in between.
-	s.notifier = newNotifier(ctx, dir)
+	if s.watcher, err = folders.New(); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot watch the manifests for changes; polling them instead", "dir", dir, "interval", recheckInterval)
+	}
+	s.watch(ctx)
 	s.loaded = look(dir)
 	objects, err := s.loader.load()
 	if err == nil {
 		err = s.replace(ctx, objects)
 	}
 	if err != nil {
-		s.notifier.close()
+		s.watcher.Close()
 		return nil, err
 	}
 	klog.FromContext(ctx).Info("Following manifests", "dir", dir, "services", len(objects.Services),
@@ -61,6 +64,14 @@ func Open(ctx context.Context, dir string) (*Source, error) {
 		"serviceCIDRs", len(objects.ServiceCIDRs), "networks", len(objects.Networks))
 	go s.follow(ctx)
 	return s, nil
+}
+
+// watch has the kernel tell of changes in the folder that has the name now, and of the folder: it may be a link, or be put in the place of
+// another.
+func (s *Source) watch(ctx context.Context) {
+	if err := s.watcher.Follow(s.dir, filepath.Dir(s.dir)); err != nil {
+		klog.FromContext(ctx).V(2).Info("Cannot watch a folder for changes; polling it instead", "err", err)
+	}
 }
 
 // settling is a change that may not be complete.
@@ -71,7 +82,7 @@ type settling struct {
 
 // follow reads the folder anew after every change, until ctx ends.
 func (s *Source) follow(ctx context.Context) {
-	defer s.notifier.close()
+	defer s.watcher.Close()
 	recheck := time.NewTicker(recheckInterval)
 	defer recheck.Stop()
 	timer := time.NewTimer(settleTime)
@@ -81,16 +92,10 @@ func (s *Source) follow(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case event, ok := <-s.notifier.names():
-			if !ok {
-				s.notifier.close() // the watcher has failed for good
+		case name := <-s.watcher.Names():
+			if !s.concerns(name) || change != nil && time.Since(change.since) > maxSettleTime {
 				continue
 			}
-			if !s.concerns(event.Name) || change != nil && time.Since(change.since) > maxSettleTime {
-				continue
-			}
-		case err := <-s.notifier.errors():
-			klog.FromContext(ctx).V(2).Info("Lost change notifications of the manifests; polling finds the changes", "err", err)
 		case <-recheck.C:
 			if change != nil || !s.outdated() {
 				continue
@@ -109,10 +114,11 @@ func (s *Source) follow(ctx context.Context) {
 }
 
 // concerns tells whether a notification about this name may change what is read: a
-// manifest, the link that a mounted ConfigMap swaps ("..data"), or the folder.
+// manifest, the link that a mounted ConfigMap swaps ("..data"), or the folder. It is "" if
+// nobody knows the name.
 func (s *Source) concerns(name string) bool {
 	base := filepath.Base(name)
-	return name == s.dir || filepath.Dir(name) == s.dir && (isManifest(base) || strings.HasPrefix(base, ".."))
+	return name == "" || name == s.dir || filepath.Dir(name) == s.dir && (isManifest(base) || strings.HasPrefix(base, ".."))
 }
 
 // outdated tells whether the folder should be read without a notification. An
@@ -137,7 +143,7 @@ func (s *Source) settle(ctx context.Context, change *settling) bool {
 		return false
 	}
 	if !sameFolder(now, s.loaded) {
-		s.notifier.renew(ctx)
+		s.watch(ctx)
 	}
 	s.loaded = now
 	if err == nil {
@@ -173,63 +179,5 @@ func (s *Source) report(ctx context.Context, err error) {
 	}
 	if err == nil && len(before) > 0 {
 		logger.Info("Manifests are good again", "dir", s.dir)
-	}
-}
-
-// A notifier has the kernel's notifications about a folder. They only save time,
-// so a node works without.
-type notifier struct {
-	dir     string
-	watcher *fsnotify.Watcher // nil if there can be none
-}
-
-func newNotifier(ctx context.Context, dir string) *notifier {
-	e := &notifier{dir: dir}
-	var err error
-	if e.watcher, err = fsnotify.NewWatcher(); err != nil {
-		e.watcher = nil
-		klog.FromContext(ctx).Error(err, "Cannot watch the manifests for changes; polling them instead", "dir", dir, "interval", recheckInterval)
-		return e
-	}
-	e.add(ctx, dir)
-	// The folder itself may be a link, or be put in the place of another.
-	e.add(ctx, filepath.Dir(dir))
-	return e
-}
-
-func (e *notifier) add(ctx context.Context, dir string) {
-	if err := e.watcher.Add(dir); err != nil {
-		klog.FromContext(ctx).V(2).Info("Cannot watch a folder for changes; polling it instead", "dir", dir, "err", err)
-	}
-}
-
-// renew watches the folder that has the name now.
-func (e *notifier) renew(ctx context.Context) {
-	if e.watcher != nil {
-		_ = e.watcher.Remove(e.dir) // it may be gone
-		e.add(ctx, e.dir)
-	}
-}
-
-// names is never ready without a watcher.
-func (e *notifier) names() <-chan fsnotify.Event {
-	if e.watcher == nil {
-		return nil
-	}
-	return e.watcher.Events
-}
-
-func (e *notifier) errors() <-chan error {
-	if e.watcher == nil {
-		return nil
-	}
-	return e.watcher.Errors
-}
-
-// close may be called more than once. There are no notifications afterwards.
-func (e *notifier) close() {
-	if e.watcher != nil {
-		_ = e.watcher.Close()
-		e.watcher = nil
 	}
 }

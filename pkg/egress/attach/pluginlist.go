@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
 	"k8s.io/klog/v2"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/openshift/origin-node/pkg/egress/cni"
 	"github.com/openshift/origin-node/pkg/egress/conflist"
 	"github.com/openshift/origin-node/pkg/egress/kept"
+	"github.com/openshift/origin-node/pkg/folders"
 	"github.com/openshift/origin-node/pkg/wake"
 )
 
@@ -308,10 +308,13 @@ func (a *Attacher) followList() {
 	list := newPluginList(a.logger, a.config, attachments.Entry(a.config.Socket),
 		func() bool { return len(a.store.All()) > 0 },
 		func() error { return a.pods.Available(a.ctx) })
-	events, end := watchFolder(a.logger, list.folder)
-	defer end()
+	watcher, err := folders.New()
+	if err != nil {
+		a.logger.Error(err, "The list of CNI plugins cannot be watched, so it is read now and then", "period", listPeriod)
+	}
+	defer watcher.Close()
 	for {
-		event := events() // of what happens from now on
+		_ = watcher.Follow(list.folder) // it may be missing, or be another one now
 		rest := a.keepListed(list, time.Now())
 		if !wake.Sleep(a.ctx.Done(), rest) {
 			return
@@ -319,7 +322,7 @@ func (a *Attacher) followList() {
 		select {
 		case <-a.ctx.Done():
 			return
-		case <-event:
+		case <-watcher.Names():
 		case <-time.After(listPeriod):
 		}
 	}
@@ -360,23 +363,6 @@ func (a *Attacher) listFails(err error) {
 	for kind, err := range faults {
 		a.fails(kind, err)
 	}
-}
-
-// watchFolder returns what gives the events of a folder, nil as long as it cannot be watched, and what ends the watch.
-func watchFolder(logger klog.Logger, folder string) (events func() <-chan fsnotify.Event, end func()) {
-	watcher, err := fsnotify.NewWatcher()
-	if err != nil {
-		logger.Error(err, "The list of CNI plugins cannot be watched, so it is read now and then", "period", listPeriod)
-		return func() <-chan fsnotify.Event { return nil }, func() {}
-	}
-	go func() {
-		for range watcher.Errors { // events are lost: the list is read now and then as well
-		}
-	}()
-	return func() <-chan fsnotify.Event {
-		_ = watcher.Add(folder) // it may be missing, or be another one now
-		return watcher.Events
-	}, func() { _ = watcher.Close() }
 }
 
 // removals is how often a list is read again that other software has written while the plugin was taken out of it.
