@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/openshift/origin-node/hack/lab"
+	"github.com/openshift/origin-node/pkg/egress/status"
 )
 
 // TestKernel_WithoutVXLAN: a node whose packets go without a tunnel steers. One that needs the tunnel says what the kernel lacks, and its
@@ -23,6 +25,47 @@ func TestKernel_WithoutVXLAN(t *testing.T) {
 	m.Ready()
 	w.steered()
 	w.clean(10)
+}
+
+// TestKernel_WithoutNFTables: a node whose iptables is the legacy one gives pods their egress IPs, ends their connections when these go, and
+// redirects ports of nodes. It says why it does not steer.
+func TestKernel_WithoutNFTables(t *testing.T) {
+	lab.NeedsLack(t, "nf_tables")
+	w := newWorld(t, settings{nodes: 1, backend: lab.Legacy, arguments: "tunnel-ports: [\"true\"]\ntunnel-secure-address: [\"192.0.2.99:10263\"]"})
+	m := w.members[0]
+	m.Says("Connections are redirected by chains of iptables because this kernel's nftables cannot do that")
+	w.namespace("shop")
+	w.service("shop", "web", w.ips(10), nil, tcp80, udp80)
+	pod := w.runPod("shop", "web-1", m, web)
+	for _, to := range w.outside() {
+		m.Sees(network("tcp", to), pod, to, identity(pod, to, w.ips(10)))
+	}
+	flows := w.flows(pod, "tcp", "udp")
+	if out, errs, status := m.Openshift("egress", "verify", "--socket="+m.Socket()); status != 0 {
+		w.Errorf("egress verify: status %d: %s%s", status, out, errs)
+	}
+	w.deleteService("shop", "web")
+	for _, to := range w.outside() {
+		m.Sees(network("tcp", to), pod, to, identity(pod, to, nil))
+	}
+	now := time.Now()
+	w.eventually(func() error { // a sync ends with the flows
+		snapshot, err := status.NewClient(m.Socket()).Snapshot(w.Context())
+		for _, f := range snapshot.Families {
+			if err == nil && !f.LastSync.After(now) {
+				err = fmt.Errorf("the last sync of %s was at %s, before %s", f.Family, f.LastSync, now)
+			}
+		}
+		return err
+	})
+	w.ended(flows)
+	if out, errs, status := m.Openshift("tunnel", "verify", "--socket="+m.Socket()); status != 0 {
+		w.Errorf("tunnel verify: status %d: %s%s", status, out, errs)
+	}
+	m.Stop()
+	if _, errs, status := m.Openshift("start", "node", "--config="+m.Config(), "--cleanup"); status != 0 {
+		w.Errorf("--cleanup: status %d: %s", status, errs)
+	}
 }
 
 // TestKernel_WithoutDuplicates: a node that cannot pass packets on to another node says what that costs and which modules it needs. Its

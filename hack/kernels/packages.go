@@ -36,10 +36,16 @@ var tested = []suite{
 		What:    "the pool, on a kernel that cannot pass packets on",
 	},
 	{
+		Package: "hack/e2e",
+		All:     "^TestKernel_WithoutNFTables$",
+		Lacks:   []string{"nf_tables"},
+		What:    "egress SNAT and ports of nodes, on a kernel without nftables",
+	},
+	{
 		Package: "pkg/kernel/redirect",
-		All:     "^TestWriter_(Packets|WithoutSets)$",
-		Lacks:   []string{"ip_set"},
-		What:    "ports of nodes, on a kernel without IP sets",
+		All:     "^TestWriter_WithoutNFTables$",
+		Lacks:   []string{"nf_tables"},
+		What:    "ports of nodes, on a kernel without nftables",
 	},
 	{
 		Package: "pkg/kernel/iptables",
