@@ -2,8 +2,13 @@ package e2e
 
 import (
 	"fmt"
+	"net/netip"
+	"strings"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/egress/status"
@@ -33,6 +38,7 @@ func TestKernel_WithoutNFTables(t *testing.T) {
 	lab.NeedsLack(t, "nf_tables")
 	w := newWorld(t, settings{nodes: 1, backend: lab.Legacy, arguments: "tunnel-ports: [\"true\"]\ntunnel-secure-address: [\"192.0.2.99:10263\"]"})
 	m := w.members[0]
+	m.Says("This node cannot send packets to the nodes that hold their egress IPs")
 	m.Says("Connections are redirected by chains of iptables because this kernel's nftables cannot do that")
 	w.namespace("shop")
 	w.service("shop", "web", w.ips(10), nil, tcp80, udp80)
@@ -59,12 +65,33 @@ func TestKernel_WithoutNFTables(t *testing.T) {
 		return err
 	})
 	w.ended(flows)
+	_, err := w.CreateNode(w.Context(), "edge-1", netip.MustParseAddr("192.0.2.98"))
+	w.must(err)
+	_, err = w.Client().CoreV1().Nodes().Patch(w.Context(), "edge-1", types.MergePatchType, []byte(`{"metadata": {"labels": {"`+agentLabel+`": "true"}}}`), metav1.PatchOptions{})
+	w.must(err)
+	rules := func() (text string) {
+		for _, program := range []string{"iptables-save", "ip6tables-save"} {
+			out, err := m.Host.Run(w.Context(), program)
+			w.must(err)
+			text += out
+		}
+		return text
+	}
+	w.eventually(func() error {
+		if now := rules(); !strings.Contains(now, "192.0.2.98/32") || !strings.Contains(now, "--to-destination 192.0.2.99:10263") {
+			return fmt.Errorf("there are no redirects:\n%s", now)
+		}
+		return nil
+	})
 	if out, errs, status := m.Openshift("tunnel", "verify", "--socket="+m.Socket()); status != 0 {
 		w.Errorf("tunnel verify: status %d: %s%s", status, out, errs)
 	}
 	m.Stop()
 	if _, errs, status := m.Openshift("start", "node", "--config="+m.Config(), "--cleanup"); status != 0 {
 		w.Errorf("--cleanup: status %d: %s", status, errs)
+	}
+	if left := rules(); strings.Contains(left, "OPENSHIFT") {
+		w.Errorf("left behind:\n%s", left)
 	}
 }
 

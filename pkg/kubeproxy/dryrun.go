@@ -50,7 +50,7 @@ func (p *Proxy) DryRun(ctx context.Context, out, warnings io.Writer) (err error)
 		defer remove()
 	}
 	if p.tunnelFlags.enabled {
-		if err := p.dryRunTunnel(ctx, out); err != nil || !p.flags.enabled {
+		if err := p.dryRunTunnel(ctx, out, warnings); err != nil || !p.flags.enabled {
 			return err
 		}
 	}

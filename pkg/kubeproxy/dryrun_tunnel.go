@@ -8,12 +8,10 @@ import (
 	"os"
 	"slices"
 
-	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/egress/cluster"
 	"github.com/openshift/origin-node/pkg/kernel"
@@ -25,10 +23,13 @@ import (
 
 // dryRunTunnel prints the rules of the tunnel's ports for the objects as they are now, and the problems. It changes
 // nothing.
-func (p *Proxy) dryRunTunnel(ctx context.Context, out io.Writer) error {
+func (p *Proxy) dryRunTunnel(ctx context.Context, out, warnings io.Writer) (err error) {
 	p.tunnel.NodeName = p.nodeName()
-	if p.tunnel.Backend = reconcile.NFTables; os.Geteuid() == 0 {
-		p.tunnel.Backend = tunnelBackend(klog.NewContext(ctx, logr.Discard()), p.extension.Backend)
+	p.tunnel.Backend = reconcile.NFTables
+	if os.Geteuid() == 0 {
+		if p.tunnel.Backend, err = tunnelBackend(ctx, p.extension.Proxier); err != nil {
+			_, _ = fmt.Fprintf(warnings, "Connections would be redirected by chains of iptables: %v\n", err)
+		}
 	}
 	nodes, configMap, err := p.listForTunnel(ctx)
 	if err != nil {

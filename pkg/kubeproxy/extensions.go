@@ -50,23 +50,25 @@ func (p *Proxy) newExtensions(ctx context.Context) (x extensions, err error) {
 	}
 	if p.tunnelFlags.enabled {
 		p.tunnel.NodeName = p.nodeName()
-		p.tunnel.Backend = tunnelBackend(ctx, p.extension.Backend)
+		var err error
+		if p.tunnel.Backend, err = tunnelBackend(ctx, p.extension.Proxier); err != nil {
+			klog.FromContext(ctx).Info("Connections are redirected by chains of iptables because this kernel's nftables cannot do that", "err", err)
+		}
 		x.ports = tunnel.New(ctx, p.tunnel)
 	}
 	return x, nil
 }
 
-// tunnelBackend returns the back end of the tunnel's ports beside that of egress SNAT: nftables if this kernel can, because a table changes as
-// a whole.
-func tunnelBackend(ctx context.Context, egress reconcile.Backend) reconcile.Backend {
-	if egress == reconcile.NFTables {
-		return egress
+// tunnelBackend returns the back end of the tunnel's ports beside a proxier: nftables, because a table changes as a whole; beside that of
+// iptables chains if this kernel cannot do it, and why.
+func tunnelBackend(ctx context.Context, proxier reconcile.Backend) (reconcile.Backend, error) {
+	if proxier == reconcile.NFTables {
+		return proxier, nil
 	}
 	if err := probed(ctx, func() error { return redirect.Available(ctx, steeredFamilies()...) }); err != nil {
-		klog.FromContext(ctx).Info("Connections are redirected by chains of iptables because this kernel's nftables cannot do that", "err", err)
-		return egress
+		return reconcile.IPTables, err
 	}
-	return reconcile.NFTables
+	return reconcile.NFTables, nil
 }
 
 // refused is told why the API server gives this node no objects.

@@ -267,11 +267,18 @@ func (c commands) installed() bool {
 	return !errors.Is(err, exec.ErrNotFound)
 }
 
-// usable tells whether the programs are there, and the kernel has nftables if they are those of that back end by name: iptables-nft-save
-// fails without.
+// usable tells whether the programs are installed and, for those of the back end nft, whether the kernel has nftables: without it
+// iptables-nft-save fails.
 func (c commands) usable(ctx context.Context) bool {
-	if c.name != backendNFT || !c.installed() {
-		return c.installed()
+	if !c.installed() {
+		return false
+	}
+	backend, err := c.name, error(nil)
+	if backend == "" {
+		backend, err = c.backend(ctx)
+	}
+	if err != nil || backend == backendLegacy {
+		return true // an error comes again
 	}
 	r, err := nftables.OpenReader(ctx, c.family)
 	if err == nil {

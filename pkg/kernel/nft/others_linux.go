@@ -21,7 +21,7 @@ func (c *Conn) OtherTables(of nftables.TableFamily) ([]*nftables.Table, error) {
 		return nil, fmt.Errorf("list the nftables tables: %w", err)
 	}
 	return slices.DeleteFunc(tables, func(t *nftables.Table) bool {
-		return strings.HasPrefix(t.Name, "openshift-egress") || t.Name == "kube-proxy"
+		return strings.HasPrefix(t.Name, "openshift-egress") || strings.HasPrefix(t.Name, "openshift-tunnel") || t.Name == "kube-proxy"
 	}), nil
 }
 

@@ -1,5 +1,6 @@
 // Package redirect writes [kernel.Redirects] of one IP family into the kernel: into an nftables
-// table of its own, in each mode of the proxy, or else into chains of iptables' nat table. Then it ends the connections that go the wrong way.
+// table of its own, whatever the proxy mode; into chains of iptables' nat table where the kernel's nftables cannot do that. Then it ends the
+// connections that go the wrong way.
 //
 // # Order
 //
@@ -33,7 +34,7 @@
 //
 // # iptables
 //
-// Where the kernel has no nftables, the nodes are a tree of chains (see package iptables), and up to 15 ports are one rule:
+// Where [Available] says no, the nodes are a tree of chains (see package iptables), and up to 15 ports are one rule:
 //
 //	OUTPUT                       -p tcp -j OPENSHIFT-TUNNEL-NODES                 at the very front
 //	PREROUTING                   -p tcp -j OPENSHIFT-TUNNEL-PODS                  at the very front
@@ -43,8 +44,8 @@
 //	OPENSHIFT-TUNNEL-D-C00002    -d 192.0.2.1/32 -g OPENSHIFT-TUNNEL-TO
 //	OPENSHIFT-TUNNEL-TO          -p tcp -m multiport --dports 9443,10250 -j DNAT --to-destination 192.0.2.10:10263
 //
-// A change is one iptables-restore transaction. Former versions had chains in each kernel that iptables was for, and their rules named IP sets.
-// Both are read, for the connections that they have led, and removed (former_linux.go).
+// A change is one iptables-restore transaction. In the mode iptables, former versions always wrote chains, and the rules named IP sets. Both
+// are read, for the sake of the connections that they have redirected, and removed (former_linux.go).
 //
 // # Record
 //

@@ -62,7 +62,7 @@ func readSet(name string) (set formerSet, exists bool, err error) {
 func destroySets(family kernel.Family) error {
 	var errs []error
 	for _, name := range formerSets(family) {
-		_, exists, err := readSet(name) // the kernel takes as long to say that there is none
+		_, exists, err := readSet(name) // the kernel takes tens of milliseconds to destroy one that does not exist, too
 		if exists {
 			err = netlink.IpsetDestroy(name)
 		}

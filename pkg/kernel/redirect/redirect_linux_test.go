@@ -46,7 +46,9 @@ type bed struct {
 }
 
 // inAllWays runs a test for each back end and IP family.
-func inAllWays(t *testing.T, test func(b *bed)) {
+func inAllWays(t *testing.T, test func(b *bed)) { inWays(t, ways, test) }
+
+func inWays(t *testing.T, ways []way, test func(b *bed)) {
 	for _, w := range ways {
 		for _, family := range []kernel.Family{kernel.IPv4, kernel.IPv6} {
 			t.Run(w.name+"/"+string(family), func(t *testing.T) {
@@ -436,10 +438,7 @@ func testNotJudged(t *testing.T, next func(*bed) *Writer) {
 // TestWriter_WithoutNFTables: a kernel that lacks nftables gets chains, which the next process finds as they are, and removes.
 func TestWriter_WithoutNFTables(t *testing.T) {
 	lab.NeedsLack(t, "nf_tables")
-	inAllWays(t, func(b *bed) {
-		if b.backend == reconcile.NFTables || b.iptables == lab.NFT {
-			b.Skip("this kernel cannot do that")
-		}
+	inWays(t, []way{{"iptables-legacy", reconcile.IPTables, lab.Legacy}}, func(b *bed) {
 		if err := b.Node().Do(func() error { return Available(b.Context(), b.family) }); !errors.Is(err, nft.ErrNone) {
 			b.Errorf("nftables: %v", err)
 		}
@@ -461,7 +460,7 @@ func TestWriter_WithoutNFTables(t *testing.T) {
 
 // TestAvailable_LeavesNothing of the table by which it finds out.
 func TestAvailable_LeavesNothing(t *testing.T) {
-	inAllWays(t, func(b *bed) {
+	inWays(t, ways[:1], func(b *bed) {
 		b.must(b.Node().Do(func() error { return Available(b.Context(), kernel.IPv4, kernel.IPv6) }))
 		b.nothingIsLeft()
 	})
@@ -511,21 +510,53 @@ func (b *bed) feed(input, name string, args ...string) {
 // TestWriter_TakesOverSets: rules of a former version, which name IP sets, are replaced together with these. Connections that they have led to
 // the tunnel server, and that should not go there any more, end.
 func TestWriter_TakesOverSets(t *testing.T) {
+	for name, restore := range map[string]string{"of this iptables": "", "of the other one": "other"} {
+		t.Run(name, func(t *testing.T) { inAllWays(t, func(b *bed) { b.takesOverSets(restore != "") }) })
+	}
+}
+
+func (b *bed) takesOverSets(fromOther bool) {
+	b.Helper()
+	b.former(formerSetsOf, "ipset", "restore")
+	restore := b.iptablesName() + "-restore"
+	if fromOther {
+		restore = filepath.Join(b.otherFlavour(), restore)
+	}
+	b.former(formerRules, restore, "--noflush")
+	ends, stays := b.goes(b.Node(), 50, 9100, true), b.goes(b.Node(), 51, 10250, true)
+	want := b.redirects(51, 60)
+	if !b.write(want) || b.write(want) {
+		b.Error("want a change, and then none")
+	}
+	b.agrees(want)
+	b.end(ends)
+	if _, err := stays.Ask(b.Context()); err != nil {
+		b.Errorf("a connection that goes the right way: %v", err)
+	}
+	b.goes(b.Node(), 50, 10250, false)
+	b.goes(b.Node(), 60, 10250, true)
+	if left := b.run("ipset", "list", "-name"); strings.Contains(left, "openshift-tunnel") {
+		b.Errorf("there are these sets: %s", left)
+	}
+}
+
+// TestWriter_SetInUse: a set of a former version that somebody else's rule names keeps nothing else from being done, and goes after the rule.
+func TestWriter_SetInUse(t *testing.T) {
 	inAllWays(t, func(b *bed) {
 		b.former(formerSetsOf, "ipset", "restore")
 		b.former(formerRules, b.iptablesName()+"-restore", "--noflush")
-		ends, stays := b.goes(b.Node(), 50, 9100, true), b.goes(b.Node(), 51, 10250, true)
+		rule := []string{"POSTROUTING", "-m", "set", "--match-set", formerSets(b.family)[0], "dst", "-j", "RETURN"}
+		b.run(b.iptablesName(), append([]string{"-w", "-t", "nat", "-A"}, rule...)...)
+		ends := b.goes(b.Node(), 50, 9100, true)
 		want := b.redirects(51, 60)
-		if !b.write(want) || b.write(want) {
-			b.Error("want a change, and then none")
-		}
-		b.agrees(want)
+		b.write(want)
 		b.end(ends)
-		if _, err := stays.Ask(b.Context()); err != nil {
-			b.Errorf("a connection that goes the right way: %v", err)
+		b.agrees(want)
+		if left := b.run("ipset", "list", "-name"); strings.Count(left, "openshift-tunnel") != 1 {
+			b.Errorf("there are these sets: %s", left)
 		}
-		b.goes(b.Node(), 50, 10250, false)
-		b.goes(b.Node(), 60, 10250, true)
+		b.run(b.iptablesName(), append([]string{"-w", "-t", "nat", "-D"}, rule...)...)
+		b.write(want)
 		if left := b.run("ipset", "list", "-name"); strings.Contains(left, "openshift-tunnel") {
 			b.Errorf("there are these sets: %s", left)
 		}

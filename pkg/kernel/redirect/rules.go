@@ -97,16 +97,6 @@ func heldBy(rules iptables.Ruleset, sets map[string]formerSet) kernel.Redirects 
 // setOption is in front of the name of an IP set.
 const setOption = "--match-set"
 
-// setsIn returns the IP sets that rules name: those of former versions.
-func setsIn(rules iptables.Ruleset) (names []string) {
-	for _, rule := range slices.Concat(rules[nodesChain], rules[toChain]) {
-		if name := valueOf(rule, setOption); name != "" {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // valueOf returns the word behind an option of a rule; "" if it is not there.
 func valueOf(rule, option string) string {
 	words := strings.Fields(rule)

@@ -25,7 +25,7 @@ func newRulesDriver(family kernel.Family) *rulesDriver {
 func (d *rulesDriver) read(ctx context.Context) (holding, error) {
 	same, err := d.rules.Unchanged(ctx)
 	if same && err == nil && d.held != nil {
-		return holdingOf(d.held)
+		return d.holding(d.held)
 	}
 	found, _, err := d.rules.Read(ctx)
 	if err != nil {
@@ -34,18 +34,20 @@ func (d *rulesDriver) read(ctx context.Context) (holding, error) {
 	last := d.held
 	d.held = iptables.Ruleset{} // found.Chains may be nil
 	maps.Copy(d.held, found.Chains)
-	h, err := holdingOf(d.held)
+	h, err := d.holding(d.held)
 	h.altered = last != nil && !maps.EqualFunc(last, d.held, slices.Equal)
 	return h, err
 }
 
-// holdingOf returns what rules stand for, with what the IP sets hold that those of former versions name.
-func holdingOf(rules iptables.Ruleset) (holding, error) {
+// holding returns what rules stand for, with what the IP sets hold that those of former versions name.
+func (d *rulesDriver) holding(rules iptables.Ruleset) (holding, error) {
 	live, record := split(rules)
 	sets, errs := map[string]formerSet{}, []error(nil)
-	for _, name := range setsIn(live) {
-		set, _, err := readSet(name)
-		sets[name], errs = set, append(errs, err)
+	for _, rule := range slices.Concat(live[nodesChain], live[toChain]) {
+		if name := valueOf(rule, setOption); slices.Contains(formerSets(d.family), name) {
+			set, _, err := readSet(name)
+			sets[name], errs = set, append(errs, err)
+		}
 	}
 	return holding{redirects: heldBy(live, sets), record: record}, errors.Join(errs...)
 }
@@ -56,7 +58,7 @@ func (d *rulesDriver) readOther(ctx context.Context) (holding, error) {
 	if err != nil {
 		return holding{}, err
 	}
-	return holdingOf(found.Chains)
+	return d.holding(found.Chains)
 }
 
 func (d *rulesDriver) write(ctx context.Context, want kernel.Redirects, record []string) (changed bool, err error) {

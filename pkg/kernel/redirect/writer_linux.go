@@ -3,8 +3,11 @@ package redirect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
+
+	"k8s.io/klog/v2"
 
 	"github.com/openshift/origin-node/pkg/kernel"
 	"github.com/openshift/origin-node/pkg/kernel/conntrack"
@@ -47,24 +50,31 @@ type Writer struct {
 	foreign bool
 	// judged: all connections were judged since the last change.
 	judged bool
+	// cleared: there are no IP sets of former versions. kept is what was last logged of why there are.
+	cleared bool
+	kept    string
 }
 
-// Available returns why this kernel's nftables cannot redirect connections in these IP families; nil if they can. It has the kernel make a
-// table with everything in it, and take it away in the same transaction.
+// Available returns why this kernel's nftables cannot redirect connections in one of these IP families; nil if they can. It has the kernel
+// make a table with everything in it, and take it away in the same transaction.
 func Available(ctx context.Context, families ...kernel.Family) error {
 	for _, family := range families {
-		d := newTableDriver(family)
-		d.spec.Name += "-probe"
-		w := nft.NewWriter(d.spec)
-		defer w.Close()
-		lo := map[kernel.Family]netip.Addr{kernel.IPv4: netip.MustParseAddr("127.0.0.1"), kernel.IPv6: netip.IPv6Loopback()}[family]
-		to := kernel.Target{To: netip.AddrPortFrom(lo, 1), Ports: []uint16{1}}
-		all := kernel.Redirects{Nodes: []netip.Addr{lo}, Secure: to, Insecure: to, Sources: []netip.Prefix{netip.PrefixFrom(lo, lo.BitLen())}}
-		if err := w.Try(ctx, d.stateOf(all, encode([]kernel.Redirects{all}))); err != nil {
-			return err
+		if err := available(ctx, family); err != nil {
+			return fmt.Errorf("redirects of %s need nftables: %w", family, err)
 		}
 	}
 	return nil
+}
+
+func available(ctx context.Context, family kernel.Family) error {
+	d := newTableDriver(family)
+	d.spec.Name += "-probe"
+	w := nft.NewWriter(d.spec)
+	defer w.Close()
+	lo := map[kernel.Family]netip.Addr{kernel.IPv4: netip.MustParseAddr("127.0.0.1"), kernel.IPv6: netip.IPv6Loopback()}[family]
+	to := kernel.Target{To: netip.AddrPortFrom(lo, 1), Ports: []uint16{1}}
+	all := kernel.Redirects{Nodes: []netip.Addr{lo}, Secure: to, Insecure: to, Sources: []netip.Prefix{netip.PrefixFrom(lo, lo.BitLen())}}
+	return w.Try(ctx, d.stateOf(all, encode([]kernel.Redirects{all})))
 }
 
 // NewWriter returns a Writer for the network namespace of the process.
@@ -97,6 +107,22 @@ type Result struct {
 // whose process dies, leaves a record of what it has taken away in the kernel: the next one, of whatever process, judges the connections
 // by it.
 func (w *Writer) Sync(ctx context.Context, want kernel.Redirects) (result Result, err error) {
+	if result, err = w.sync(ctx, want); err == nil && !w.cleared {
+		w.clear(ctx)
+	}
+	return result, err
+}
+
+// clear removes the IP sets of former versions. A set stays as long as somebody else's rule names it, which harms nobody.
+func (w *Writer) clear(ctx context.Context) {
+	err := destroySets(w.family)
+	if w.cleared = err == nil; !w.cleared && w.kept != err.Error() {
+		w.kept = err.Error()
+		klog.FromContext(ctx).Info("IP sets of a former version stay; remove the rules that name them", "ipFamily", w.family, "err", err)
+	}
+}
+
+func (w *Writer) sync(ctx context.Context, want kernel.Redirects) (result Result, err error) {
 	before, err := w.before(ctx, want)
 	if err != nil {
 		return result, err
@@ -168,12 +194,11 @@ func (w *Writer) prune(ctx context.Context) error {
 			return err
 		}
 	}
-	if w.usable(w.other) && !w.foreign {
-		if _, err := w.other.write(ctx, kernel.Redirects{}, nil); nft.UnlessNone(err) != nil {
-			return err
-		}
+	if !w.usable(w.other) || w.foreign {
+		return nil
 	}
-	return destroySets(w.family)
+	_, err := w.other.write(ctx, kernel.Redirects{}, nil)
+	return nft.UnlessNone(err)
 }
 
 // usable: without the programs of iptables there are no rules of it.

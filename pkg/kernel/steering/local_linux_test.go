@@ -483,11 +483,14 @@ func TestLocal_TextIsAccepted(t *testing.T) {
 			// A node may be asked what it would write while it runs.
 			n.inside(func() error { return n.check(n.random(r, 50)) })
 			n.holds(p)
-			printed := n.nft("list chain " + n.name() + " postrouting")
+			chains := func() string {
+				return n.nft("list chain "+n.name()+" postrouting") + n.nft("list chain "+n.name()+" near")
+			}
+			printed := chains()
 			n.nft("delete table " + n.name())
 			n.nft("-f " + file)
-			if diff := cmp.Diff(n.nft("list chain "+n.name()+" postrouting"), printed); diff != "" {
-				t.Errorf("the chain as nft makes it of the payload (-), and as it is written (+):\n%s", diff)
+			if diff := cmp.Diff(chains(), printed); diff != "" {
+				t.Errorf("the chains as nft makes them of the payload (-), and as they are written (+):\n%s", diff)
 			}
 			n.nft("delete table " + n.name())
 		}
