@@ -30,7 +30,7 @@ if mangle nft | grep -Eq "${hint}"; then
   flavour=nft
 elif mangle legacy | grep -Eq "${hint}"; then
   flavour=legacy
-elif [ "$(rules legacy)" -gt "$(rules nft)" ]; then
+elif [ "$(rules legacy)" -gt "$(rules nft)" ] || ! iptables-nft-save >/dev/null 2>&1; then # the kernel may have no nftables
   flavour=legacy
 else
   flavour=nft

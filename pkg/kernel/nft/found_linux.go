@@ -3,6 +3,7 @@ package nft
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Found is what somebody looks for in the kernel's ruleset again and again. As long as nobody changes the ruleset, that costs one
@@ -12,16 +13,26 @@ type Found[T any] struct {
 	// generation is that of the ruleset in which result was so; 0 if it is not known.
 	generation uint32
 	result     T
+	// lacking is when the kernel had no nftables.
+	lacking time.Time
 }
+
+// restWithout is how long it is from one look to the next where the kernel has no nftables: it would run modprobe for each.
+const restWithout = time.Minute
 
 // Find returns what look finds, and nothing where the kernel has no nftables. With an error it returns what was found last. It must not be
 // used by two goroutines at once, nor in two network namespaces.
 func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, error) {
+	if time.Since(f.lacking) < restWithout {
+		var none T
+		return none, nil
+	}
 	err := f.find(ctx, look)
 	if err != nil {
 		f.Close()
 	}
 	if errors.Is(err, ErrNone) {
+		f.lacking = time.Now()
 		var none T
 		return none, nil
 	}
