@@ -25,11 +25,11 @@ import (
 // nothing.
 func (p *Proxy) dryRunTunnel(ctx context.Context, out, warnings io.Writer) (err error) {
 	p.tunnel.NodeName = p.nodeName()
-	p.tunnel.Backend = reconcile.NFTables
-	if os.Geteuid() == 0 {
-		if p.tunnel.Backend, err = tunnelBackend(ctx, p.extension.Proxier); err != nil {
-			_, _ = fmt.Fprintf(warnings, "Connections would be redirected by chains of iptables: %v\n", err)
-		}
+	if p.tunnel.Backend, err = tunnelBackend(ctx, p.extension.Proxier); err != nil && os.Geteuid() != 0 {
+		_, _ = fmt.Fprintln(warnings, "Not root: the rules of the tunnel's ports are those of a kernel that has nftables")
+		p.tunnel.Backend = reconcile.NFTables
+	} else if err != nil {
+		_, _ = fmt.Fprintf(warnings, "Connections would be redirected by chains of iptables: %v\n", err)
 	}
 	nodes, configMap, err := p.listForTunnel(ctx)
 	if err != nil {
