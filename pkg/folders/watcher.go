@@ -3,6 +3,7 @@ package folders
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -65,6 +66,7 @@ func (w *Watcher) Follow(folders ...string) error {
 			_ = w.watcher.Remove(folder) // it may be gone
 		}
 	}
+	maps.DeleteFunc(w.seen, func(folder string, _ os.FileInfo) bool { return !slices.Contains(folders, folder) })
 	var errs []error
 	for _, folder := range folders {
 		now, err := os.Stat(folder)

@@ -23,8 +23,8 @@ const restWithout = time.Minute
 // Find returns what look finds, and nothing where the kernel has no nftables. With an error it returns what was found last. It must not be
 // used by two goroutines at once, nor in two network namespaces.
 func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, error) {
+	var none T
 	if time.Since(f.lacking) < restWithout {
-		var none T
 		return none, nil
 	}
 	err := f.find(ctx, look)
@@ -33,7 +33,6 @@ func (f *Found[T]) Find(ctx context.Context, look func(*Conn) (T, error)) (T, er
 	}
 	if errors.Is(err, ErrNone) {
 		f.lacking = time.Now()
-		var none T
 		return none, nil
 	}
 	return f.result, err

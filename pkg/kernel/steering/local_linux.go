@@ -153,8 +153,8 @@ func (w *LocalWriter) Write(ctx context.Context, d kernel.Desired, removed []ker
 	return changed, w.forgetAfter(err)
 }
 
-// Update is Write for what differs by c from what was written last. It costs what c is about, and a look at each egress IP, and does not look at the
-// kernel: an error may mean that somebody else has changed the table.
+// Update is Write for what differs by c from what was written last. It costs what c is about, and a look at each egress IP. It does
+// not look at the kernel: an error may mean that somebody else has changed the table.
 func (w *LocalWriter) Update(ctx context.Context, c kernel.Change, removed []kernel.Binding) (changed bool, err error) {
 	if w.content == nil {
 		return false, fmt.Errorf("write the nftables table %s: what it holds is not known", LocalTable)

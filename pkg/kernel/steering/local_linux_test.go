@@ -534,36 +534,6 @@ func TestLocal_Journal(t *testing.T) {
 }
 
 // TestLocal_TracerNamesRulesOfTheTable: what is said to decide about a packet is part of a rule, by the element that it names.
-func TestLocal_TracerNamesRulesOfTheTable(t *testing.T) {
-	addr := netip.MustParseAddr
-	for family, test := range map[kernel.Family]struct {
-		pod, egressIP netip.Addr
-		cluster       netip.Prefix
-		elements      map[string]string
-	}{
-		kernel.IPv4: {addr("10.128.0.11"), addr("203.0.113.10"), lab.ClusterV4, map[string]string{
-			"198.51.100.7": "10.128.0.11 . tcp : 203.0.113.10", "203.0.113.10": "10.128.0.11 . tcp . 203.0.113.10", "10.128.0.12": "10.128.0.0-10.131.255.255",
-		}},
-		kernel.IPv6: {addr("fd00:10:128::11"), addr("2001:db8::10"), netip.MustParsePrefix("fd00:10:128::/48"), map[string]string{
-			"2001:db8:1::7": "fd00:10:128::11 . tcp : 2001:db8::10", "2001:db8::10": "fd00:10:128::11 . tcp . 2001:db8::10",
-			"fd00:10:128::12": "fd00:10:128::-fd00:10:128:ffff:ffff:ffff:ffff:ffff",
-		}},
-	} {
-		d := kernel.Desired{Bindings: []kernel.Binding{{Pod: test.pod, Protocol: kernel.TCP, EgressIP: test.egressIP}}}
-		d.ClusterCIDRs = []netip.Prefix{test.cluster}
-		text, err := LocalText(family, d, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for to, element := range test.elements {
-			step, _ := NewLocalTracer(family, d).Trace(Packet{test.pod, addr(to), kernel.TCP})
-			if step.Element != element || step.Rule == "" || !strings.Contains(text, step.Rule) || !strings.Contains(text, element) {
-				t.Errorf("to %s: %+v, want the element %q, and a rule of\n%s", to, step, element, text)
-			}
-		}
-	}
-}
-
 func TestLocal_CleanupRemovesTheTables(t *testing.T) {
 	onLocalNode(t, 0, func(n *localNode) {
 		b := kernel.Binding{Pod: n.of("10.128.0.5", "fd00:10:128::5"), Protocol: kernel.TCP, EgressIP: n.of("203.0.113.1", "2001:db8:113::1")}
@@ -620,66 +590,3 @@ func sorted(p kernel.Desired) kernel.Desired {
 	p.Bindings = slices.SortedFunc(slices.Values(p.Bindings), kernel.CompareBindings)
 	return p
 }
-
-// TestLocal_TakesOverAFormerTable: what a version before has written, with other sets, says what was bound, and is replaced.
-func TestLocal_TakesOverAFormerTable(t *testing.T) {
-	for name, layout := range map[string]string{"with bindings": formerTable, "with bound pods": boundTable} {
-		t.Run(name, func(t *testing.T) { takesOver(t, layout) })
-	}
-}
-
-func takesOver(t *testing.T, layout string) {
-	onLocalNode(t, 0, func(n *localNode) {
-		b := kernel.Binding{Pod: n.of("10.128.0.5", "fd00:10:128::5"), Protocol: kernel.TCP, EgressIP: n.of("203.0.113.1", "2001:db8:113::1")}
-		removed := kernel.Binding{Pod: n.of("10.128.0.6", "fd00:10:128::6"), Protocol: kernel.All, EgressIP: b.EgressIP}
-		text := strings.NewReplacer("TABLE", n.name(), "ADDRESS", map[kernel.Family]string{kernel.IPv4: "ipv4_addr", kernel.IPv6: "ipv6_addr"}[n.family], "POD", b.Pod.String(), "EGRESS", b.EgressIP.String(),
-			"GONE", removed.Pod.String(), "IP", strings.Fields(n.name())[0]).Replace(layout)
-		file := filepath.Join(t.TempDir(), "former")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		n.nft("-f " + file)
-		held, _ := n.read()
-		if diff := cmp.Diff(kernel.Sorted([]kernel.Binding{b, removed}), held, compareAddresses); diff != "" {
-			t.Errorf("the bindings (-want +got):\n%s", diff)
-		}
-		if !n.write(n.plan(b)) {
-			t.Error("it was left as it was")
-		}
-		n.holds(n.plan(b))
-		if listed := n.nft("list table " + n.name()); strings.Contains(listed, "bindings") || strings.Contains(listed, "set bound") {
-			t.Errorf("nft lists\n%s", listed)
-		}
-	})
-}
-
-const formerTable = `table TABLE {
-	set exclusions { type ADDRESS; flags interval; }
-	set egress-ips { type ADDRESS; elements = { EGRESS } }
-	set own { type ADDRESS . inet_proto . ADDRESS; elements = { POD . tcp . EGRESS } }
-	set own-pods { type ADDRESS . ADDRESS; }
-	map bindings { type ADDRESS . inet_proto : ADDRESS; elements = { POD . tcp : EGRESS } }
-	map pods { type ADDRESS : ADDRESS; }
-	set removed { type ADDRESS . inet_proto . ADDRESS; elements = { GONE . 0 . EGRESS } }
-	chain postrouting {
-		type nat hook postrouting priority -197;
-		IP daddr != @exclusions IP daddr != @egress-ips snat to IP saddr . meta l4proto map @bindings fully-random
-	}
-}
-`
-
-const boundTable = `table TABLE {
-	set exclusions { type ADDRESS; flags interval; }
-	set own { type ADDRESS . inet_proto . ADDRESS; elements = { POD . tcp . EGRESS } }
-	set own-pods { type ADDRESS . ADDRESS; }
-	set bound { type ADDRESS . inet_proto; elements = { POD . tcp } }
-	set bound-pods { type ADDRESS; }
-	map sources { type ADDRESS . inet_proto : ADDRESS; elements = { POD . tcp : EGRESS } }
-	map pod-sources { type ADDRESS : ADDRESS; }
-	set removed { type ADDRESS . inet_proto . ADDRESS; elements = { GONE . 0 . EGRESS } }
-	chain postrouting {
-		type nat hook postrouting priority -197;
-		IP saddr . meta l4proto @bound IP saddr . meta l4proto . IP daddr != @own IP daddr != @exclusions snat to IP saddr . meta l4proto map @sources fully-random
-	}
-}
-`

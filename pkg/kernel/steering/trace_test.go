@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/openshift/origin-node/hack/lab"
 	"github.com/openshift/origin-node/pkg/kernel"
 )
 
@@ -53,6 +54,36 @@ func TestTracer_NamesRulesOfTheTable(t *testing.T) {
 		text, err := l.spec.Text(l.stateOf(newContent(config, test.desired, nil), nil, links{}))
 		if err != nil || !strings.Contains(text, test.rule) || !strings.Contains(text, test.element) {
 			t.Errorf("%s: %v; the table has no rule %q, or no element %q:\n%s", name, err, test.rule, test.element, text)
+		}
+	}
+}
+
+func TestLocal_TracerNamesRulesOfTheTable(t *testing.T) {
+	addr := netip.MustParseAddr
+	for family, test := range map[kernel.Family]struct {
+		pod, egressIP netip.Addr
+		cluster       netip.Prefix
+		elements      map[string]string
+	}{
+		kernel.IPv4: {addr("10.128.0.11"), addr("203.0.113.10"), lab.ClusterV4, map[string]string{
+			"198.51.100.7": "10.128.0.11 . tcp : 203.0.113.10", "203.0.113.10": "10.128.0.11 . tcp . 203.0.113.10", "10.128.0.12": "10.128.0.0-10.131.255.255",
+		}},
+		kernel.IPv6: {addr("fd00:10:128::11"), addr("2001:db8::10"), netip.MustParsePrefix("fd00:10:128::/48"), map[string]string{
+			"2001:db8:1::7": "fd00:10:128::11 . tcp : 2001:db8::10", "2001:db8::10": "fd00:10:128::11 . tcp . 2001:db8::10",
+			"fd00:10:128::12": "fd00:10:128::-fd00:10:128:ffff:ffff:ffff:ffff:ffff",
+		}},
+	} {
+		d := kernel.Desired{Bindings: []kernel.Binding{{Pod: test.pod, Protocol: kernel.TCP, EgressIP: test.egressIP}}}
+		d.ClusterCIDRs = []netip.Prefix{test.cluster}
+		text, err := LocalText(family, d, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for to, element := range test.elements {
+			step, _ := NewLocalTracer(family, d).Trace(Packet{test.pod, addr(to), kernel.TCP})
+			if step.Element != element || step.Rule == "" || !strings.Contains(text, step.Rule) || !strings.Contains(text, element) {
+				t.Errorf("to %s: %+v, want the element %q, and a rule of\n%s", to, step, element, text)
+			}
 		}
 	}
 }
